@@ -1,0 +1,60 @@
+/**
+ * The contract of a payment processor in two steps: make an object that can be paid at most once, then confirm it.
+ *
+ * The engine stores the object's id between the two. `create` moves no money; `confirm` of one object succeeds at most
+ * once, so that it may be repeated for ever. A gateway makes no retry of its own: it cannot know what is safe.
+ */
+import { Context, type Effect, Layer } from "effect"
+import type { ChargeError } from "./ChargeError.ts"
+import type { ChargeKey } from "./ChargeKey.ts"
+import type { ChargeRequest } from "./ChargeRequest.ts"
+import { makeGatewayMemory } from "./internal/gatewayMemory.ts"
+
+/** One generation of one charge at the processor. */
+export interface GatewayOrder {
+  readonly chargeKey: ChargeKey
+  readonly request: ChargeRequest
+  readonly generation: number
+}
+
+/** The processor's object as it stands. Amounts in minor units. */
+export interface GatewayPayment {
+  readonly id: string
+  readonly status: "unconfirmed" | "declined" | "requires_action" | "processing" | "succeeded" | "canceled"
+  readonly amountMinor: number
+  readonly amountReceivedMinor: number
+  readonly currency: string
+  readonly stripeCustomerId: string | null
+  /** From the object's metadata; null when it has none of ours. */
+  readonly chargeKey: string | null
+  readonly generation: number | null
+  readonly chargeId: string | null
+  /** Of the last refused attempt, if any. */
+  readonly decline: { readonly code: string; readonly declineCode: string | null; readonly detail: string } | null
+}
+
+/** The processor. Every method needs nothing and fails with `ChargeError` only. */
+export class ChargeGateway extends Context.Service<ChargeGateway, {
+  /** The name in logs and events, for example `payment_intents`. */
+  readonly name: string
+  /** Makes the unconfirmed object. `keySuffix` is empty, or sets a repeat apart from a stored 5xx. */
+  readonly create: (order: GatewayOrder, keySuffix: string) => Effect.Effect<GatewayPayment, ChargeError>
+  /** The customer's objects since a time that carry our charge key and generation; an orphan's only trace. */
+  readonly find: (order: GatewayOrder, sinceMs: number) => Effect.Effect<GatewayPayment | undefined, ChargeError>
+  /** The object as it stands now. */
+  readonly retrieve: (order: GatewayOrder, id: string) => Effect.Effect<GatewayPayment, ChargeError>
+  /** The customer's default method, or an `InvalidRequest` when there is none. */
+  readonly defaultPaymentMethod: (order: GatewayOrder) => Effect.Effect<string, ChargeError>
+  /** Asks for the money. A refusal is `CardDeclined` or `AuthenticationRequired`; an object that was paid before is answered as `succeeded`. */
+  readonly confirm: (order: GatewayOrder, input: {
+    readonly id: string
+    readonly attempt: number
+    readonly paymentMethod: string
+    readonly keySuffix: string
+  }) => Effect.Effect<GatewayPayment, ChargeError>
+  /** Gives an unpaid object up, so that it can never be paid. */
+  readonly cancel: (order: GatewayOrder, id: string) => Effect.Effect<GatewayPayment, ChargeError>
+}>()("@purser/core/ChargeGateway") {
+  /** A processor in memory whose customers all pay; methods named after Stripe's test cards are declined. */
+  static readonly layerMemory: Layer.Layer<ChargeGateway> = Layer.effect(ChargeGateway, makeGatewayMemory)
+}

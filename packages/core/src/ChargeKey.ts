@@ -1,0 +1,39 @@
+/**
+ * The idempotency key of one business identity: (namespace, customer, billing period, item).
+ *
+ * Only the identity goes in. Nothing of a transport (socket time, counter, routing id, attempt) can reach the
+ * function, because it does not take it. For parts without `%` and `:` the key equals
+ * `sha256(f"{customer}:{period}:{namespace}")[:32]`, the key that existing Python workers compute.
+ */
+import { Schema } from "effect"
+import { createHash } from "node:crypto"
+
+/** 32 lower-case hex digits. */
+export const ChargeKey = Schema.String.pipe(
+  Schema.check(Schema.isPattern(/^[0-9a-f]{32}$/, { message: "a charge key is 32 lower-case hex digits" })),
+  Schema.brand("@purser/core/ChargeKey")
+)
+export type ChargeKey = typeof ChargeKey.Type
+
+/** The namespace that existing fleets hash into their keys. */
+export const defaultNamespace = "zmq-billing"
+
+/** What makes a charge one and the same, whoever sends it, however often. */
+export interface ChargeIdentity {
+  readonly namespace: string
+  readonly customerId: string
+  readonly billingPeriod: string
+  readonly item?: string | undefined
+}
+
+const escapePart = (part: string): string => part.replaceAll("%", "%25").replaceAll(":", "%3A")
+
+/** The text that is hashed: injective over identities, since every part is free of `:` after escaping. */
+export const chargeKeyText = (identity: ChargeIdentity): string => {
+  const text = `${escapePart(identity.customerId)}:${escapePart(identity.billingPeriod)}:${escapePart(identity.namespace)}`
+  return identity.item === undefined ? text : `${text}:${escapePart(identity.item)}`
+}
+
+/** First 32 hex digits of the SHA-256 of {@link chargeKeyText}. */
+export const chargeKeyOf = (identity: ChargeIdentity): ChargeKey =>
+  createHash("sha256").update(chargeKeyText(identity), "utf8").digest("hex").slice(0, 32) as ChargeKey

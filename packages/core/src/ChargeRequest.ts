@@ -1,0 +1,64 @@
+/**
+ * One request to charge: who, for what, how much, and with which Stripe customer and payment method.
+ *
+ * Ids are opaque text: nothing is trimmed, folded or normalised, and what could be mistaken for another id is refused.
+ */
+import { Schema } from "effect"
+import { BillingPeriod } from "./BillingPeriod.ts"
+import { type ChargeKey, chargeKeyOf } from "./ChargeKey.ts"
+import { Currency } from "./Currency.ts"
+import { AmountMinor } from "./Money.ts"
+
+const utf8 = new TextEncoder()
+
+/** Why a text cannot be an id, or `undefined` when it can. */
+export const idProblem = (id: string): string | undefined => {
+  if (id === "") return "must not be empty"
+  if (/^[\s\uFEFF]|[\s\uFEFF]$/u.test(id)) return "must not start or end with white space"
+  if (/\p{Cc}/u.test(id)) return "must not contain control characters or line breaks"
+  // A lone surrogate has no UTF-8 form: two such ids would be hashed alike.
+  if (!id.isWellFormed()) return "must be well-formed Unicode"
+  if (utf8.encode(id).length > 255) return "must not be longer than 255 bytes of UTF-8"
+}
+
+/** An opaque id of 1 to 255 UTF-8 bytes without outer blanks or control characters. */
+export const OpaqueId = Schema.String.pipe(Schema.check(Schema.makeFilter((id: string) => idProblem(id) ?? true)))
+
+/**
+ * A charge request. `item` tells several charges of one customer and period apart; `paymentMethod` is a Stripe id, and
+ * without it the customer's default one is used. `senderKey` is the idempotency key that the sender would have used: it
+ * is compared and counted, never used. `allowFuture` names a person's decision to bill a period that has not begun.
+ */
+export class ChargeRequest extends Schema.Class<ChargeRequest>("@purser/core/ChargeRequest")({
+  namespace: OpaqueId,
+  customerId: OpaqueId,
+  billingPeriod: BillingPeriod,
+  item: Schema.optionalKey(OpaqueId),
+  amountMinor: AmountMinor,
+  currency: Currency,
+  stripeCustomerId: OpaqueId,
+  paymentMethod: Schema.optionalKey(OpaqueId),
+  senderKey: Schema.optionalKey(Schema.String.pipe(Schema.check(Schema.isMaxLength(255)))),
+  allowFuture: Schema.optionalKey(Schema.Boolean)
+}) {
+  /** The idempotency key of this request's identity. */
+  get chargeKey(): ChargeKey {
+    return chargeKeyOf(this)
+  }
+}
+
+/** The terms that are frozen at the first claim, and whose change is a conflict. */
+export interface ChargeTerms {
+  readonly amountMinor: number
+  readonly currency: string
+  readonly stripeCustomerId: string
+  readonly paymentMethod: string | null
+}
+
+/** The terms of a request. */
+export const chargeTerms = (request: ChargeRequest): ChargeTerms => ({
+  amountMinor: request.amountMinor,
+  currency: request.currency,
+  stripeCustomerId: request.stripeCustomerId,
+  paymentMethod: request.paymentMethod ?? null
+})

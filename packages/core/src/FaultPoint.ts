@@ -1,0 +1,18 @@
+/**
+ * Named places in the protocol at which a test can make a process die or stall. In a build nothing is registered and a
+ * place costs one call of a function that returns `Effect.void`.
+ */
+import { Context, Effect } from "effect"
+import type { ChargeKey } from "./ChargeKey.ts"
+
+/** The places, in the order in which a charge passes them. */
+export const faultPlaces = [
+  "before-claim", "after-claim", "after-reserve", "before-create", "after-create", "after-attach", "before-confirm", "after-confirm", "after-settle", "after-release"
+] as const
+export type FaultPlace = typeof faultPlaces[number]
+
+/** What a place calls. */
+export type FaultHook = (place: FaultPlace, chargeKey: ChargeKey) => Effect.Effect<void>
+
+/** Called at every place; the default does nothing. */
+export const FaultPoint = Context.Reference<FaultHook>("@purser/core/FaultPoint", { defaultValue: () => () => Effect.void })

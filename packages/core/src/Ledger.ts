@@ -1,0 +1,175 @@
+/**
+ * The contract of the pre-flight ledger: one row per charge, a small state machine with a lease.
+ *
+ * The ledger decides who may charge, and remembers what is known about the money. It makes no call to a processor. A
+ * write with an old epoch changes nothing, and leases are counted on the store's clock, never on a worker's.
+ * Drivers may answer many calls with one statement.
+ */
+import { Context, type Effect, Layer } from "effect"
+import type { ChargeKey } from "./ChargeKey.ts"
+import type { ChargeOutcome } from "./ChargeOutcome.ts"
+import type { ChargeRequest, ChargeTerms } from "./ChargeRequest.ts"
+import { makeLedgerMemory } from "./internal/ledgerMemory.ts"
+import type { LedgerError } from "./LedgerError.ts"
+
+/** Where a charge stands; see `docs/protocol.md` for what each state says about the money. */
+export type ChargeState =
+  | "planned"
+  | "claimed"
+  | "attached"
+  | "processing"
+  | "requires_action"
+  | "succeeded"
+  | "declined"
+  | "rejected"
+  | "canceled"
+
+/** A worker's hold on one charge. `epoch` fences: it moves with every take-over. */
+export interface Lease {
+  readonly chargeKey: ChargeKey
+  readonly worker: string
+  readonly epoch: number
+}
+
+/** A charge in the hands of the caller, with all that is needed to go on from where it stands. */
+export interface ClaimedCharge {
+  readonly lease: Lease
+  readonly leaseLeftMs: number
+  readonly request: ChargeRequest
+  /** `claimed`: no payment object is known. `attached`: one is. `processing`: the processor settles it later. */
+  readonly state: "claimed" | "attached" | "processing"
+  /** True when an earlier holder may have called the processor. */
+  readonly resumed: boolean
+  readonly generation: number
+  /** The confirm attempt that is, or will be, unresolved. Starts at 1. */
+  readonly attempt: number
+  readonly paymentIntentId: string | null
+  /** The method frozen with the attempt; null until one is attached, unless the request names one. */
+  readonly paymentMethod: string | null
+  /** Time since the first claim on the store's clock. */
+  readonly sinceFirstClaimMs: number
+  /** First claim, in milliseconds of the Unix epoch on the store's clock. */
+  readonly firstClaimedAtMs: number
+}
+
+/** What a claim finds. */
+export type ClaimAnswer =
+  | { readonly _tag: "Claimed"; readonly charge: ClaimedCharge }
+  | { readonly _tag: "AlreadySettled"; readonly outcome: ChargeOutcome }
+  | { readonly _tag: "InProgress"; readonly leaseLeftMs: number }
+  | { readonly _tag: "Quarantined"; readonly detail: string }
+  | { readonly _tag: "Conflict"; readonly expected: ChargeTerms; readonly actual: ChargeTerms }
+
+/** A payment object to be tied to a charge by compare-and-set. */
+export interface AttachInput {
+  readonly lease: Lease
+  readonly generation: number
+  readonly paymentIntentId: string
+  readonly paymentMethod: string | null
+}
+
+/** `Attached` by us now (or by us before); `Lost` to another worker, whose object is the one that counts. */
+export type AttachAnswer =
+  | { readonly _tag: "Attached" }
+  | { readonly _tag: "Lost"; readonly winnerId: string | null }
+
+/**
+ * A fact to record. A success of the attached object is recorded whoever holds the lease, because it is true; anything
+ * else needs the caller's epoch and attempt.
+ */
+export interface SettleInput {
+  readonly lease: Lease
+  readonly attempt: number
+  readonly paymentIntentId: string | null
+  readonly outcome: ChargeOutcome
+  /** For `Processing`: when to look again. */
+  readonly pollAfterMs?: number
+}
+
+/** `Settled`: recorded now. `Recorded`: this or another outcome stood there already. `LeaseLost`: nothing was changed. */
+export type SettleAnswer =
+  | { readonly _tag: "Settled"; readonly outcome: ChargeOutcome }
+  | { readonly _tag: "Recorded"; readonly outcome: ChargeOutcome }
+  | { readonly _tag: "LeaseLost" }
+
+/** A new generation after the processor canceled the old object. */
+export interface RenewInput {
+  readonly lease: Lease
+  readonly generation: number
+  readonly paymentIntentId: string
+}
+
+/** One row as people and reports see it. */
+export interface ChargeRecord {
+  readonly chargeKey: ChargeKey
+  readonly request: ChargeRequest
+  readonly state: ChargeState
+  readonly attempt: number
+  readonly generation: number
+  readonly paymentIntentId: string | null
+  readonly outcome: ChargeOutcome | null
+  readonly quarantine: string | null
+}
+
+/** One line of the append-only audit trail. */
+export interface ChargeEvent {
+  readonly chargeKey: ChargeKey
+  readonly sequence: number
+  readonly atMs: number
+  readonly from: ChargeState | null
+  readonly to: ChargeState
+  readonly worker: string | null
+  readonly attempt: number
+  readonly detail: string | null
+}
+
+/** Counts and sums of one state, in minor units per currency. */
+export interface StateTotal {
+  readonly billingPeriod: string
+  readonly currency: string
+  readonly state: ChargeState
+  readonly charges: number
+  readonly amountMinor: bigint
+  readonly receivedMinor: bigint
+  readonly quarantined: number
+}
+
+/** The store of charges. Every method needs nothing and fails with `LedgerError` only. */
+export class Ledger extends Context.Service<Ledger, {
+  /** Takes the charge, or says why not. The first claim freezes the terms. */
+  readonly claim: (request: ChargeRequest, worker: string) => Effect.Effect<ClaimAnswer, LedgerError>
+  /** Ties the payment object to the charge where none is tied and the generation and lease are ours. */
+  readonly attach: (input: AttachInput) => Effect.Effect<AttachAnswer, LedgerError>
+  /** Records a fact and answers with what stands in the row after it. */
+  readonly settle: (input: SettleInput) => Effect.Effect<SettleAnswer, LedgerError>
+  /** Makes the lease last its full time again; false when it is lost. */
+  readonly extend: (lease: Lease) => Effect.Effect<boolean, LedgerError>
+  /** Gives the charge back unsettled; anyone may take it up after `retryAfterMs`. Changes nothing when the lease is lost. */
+  readonly handBack: (lease: Lease, retryAfterMs: number, detail: string) => Effect.Effect<void, LedgerError>
+  /** Next generation, without a payment object; false when the row is no longer ours or has moved on. */
+  readonly renew: (input: RenewInput) => Effect.Effect<boolean, LedgerError>
+  /** Marks a charge whose object at the processor does not match; no claim takes it until a person clears it. */
+  readonly quarantine: (lease: Lease, detail: string) => Effect.Effect<void, LedgerError>
+  /** Takes over up to `limit` charges whose lease ran out, oldest first, skipping rows that others are taking. */
+  readonly takeExpired: (worker: string, limit: number) => Effect.Effect<ReadonlyArray<ClaimedCharge>, LedgerError>
+  /** Settled charges that moved no money and whose room under the cap has not been given back yet. */
+  readonly releaseDue: (limit: number) => Effect.Effect<ReadonlyArray<{ readonly chargeKey: ChargeKey; readonly request: ChargeRequest }>, LedgerError>
+  /** Notes that the room was given back. */
+  readonly markReleased: (chargeKey: ChargeKey) => Effect.Effect<void, LedgerError>
+  /** Takes declined or rejected charges up again by an explicit act; a decline's next attempt is `n + 1`. Answers how many moved. */
+  readonly reopen: (input: {
+    readonly chargeKeys: ReadonlyArray<ChargeKey>
+    readonly from: ReadonlyArray<"declined" | "rejected">
+    readonly actor: string
+    readonly reason: string
+  }) => Effect.Effect<number, LedgerError>
+  /** One row. */
+  readonly find: (chargeKey: ChargeKey) => Effect.Effect<ChargeRecord | undefined, LedgerError>
+  /** The audit trail of one charge, in order. */
+  readonly events: (chargeKey: ChargeKey) => Effect.Effect<ReadonlyArray<ChargeEvent>, LedgerError>
+  /** Counts and sums per period, currency and state. */
+  readonly report: (billingPeriod?: string) => Effect.Effect<ReadonlyArray<StateTotal>, LedgerError>
+}>()("@purser/core/Ledger") {
+  /** A ledger in memory on Effect's clock, for tests and trials; leases last `leaseMs` (15 s). */
+  static readonly layerMemory: Layer.Layer<Ledger> = Layer.effect(Ledger, makeLedgerMemory({ leaseMs: 15_000 }))
+}

@@ -1,0 +1,95 @@
+/**
+ * The contract of a billing run's book: the rows of one input, staged before anything is charged, then planned in the
+ * ledger in one act, then paged out for dispatch and reported one by one.
+ *
+ * Staging keeps a refused input out of the ledger: only `plan` turns staged rows into obligations.
+ */
+import { Context, type Effect, Layer } from "effect"
+import type { BillingPeriod } from "./BillingPeriod.ts"
+import type { ChargeKey } from "./ChargeKey.ts"
+import type { ChargeRequest } from "./ChargeRequest.ts"
+import type { Currency } from "./Currency.ts"
+import { makeRunLedgerMemory } from "./internal/runLedgerMemory.ts"
+import type { ChargeState, Ledger } from "./Ledger.ts"
+import type { LedgerError } from "./LedgerError.ts"
+
+/** One input row: its first physical line and the request that it makes. */
+export interface RunRow {
+  readonly line: number
+  readonly chargeKey: ChargeKey
+  readonly request: ChargeRequest
+}
+
+/** Two or more rows of one identity. */
+export interface DuplicateRows {
+  readonly chargeKey: ChargeKey
+  readonly customerId: string
+  readonly billingPeriod: string
+  readonly item: string | null
+  readonly lines: ReadonlyArray<number>
+}
+
+/** Sum of the staged rows of one namespace, period and currency. */
+export interface RunTotal {
+  readonly namespace: string
+  readonly billingPeriod: BillingPeriod
+  readonly currency: Currency
+  readonly rows: number
+  readonly amountMinor: bigint
+  /** The part whose charges hold room under the cap already, from an earlier run. */
+  readonly reservedMinor: bigint
+}
+
+/** How one row of the run stands in the ledger. `conflict`: the ledger holds other terms for this identity. */
+export interface RunRowReport {
+  readonly line: number
+  readonly chargeKey: ChargeKey
+  readonly request: ChargeRequest
+  readonly state: ChargeState | "conflict" | "staged"
+  readonly quarantine: string | null
+  readonly paymentIntentId: string | null
+  readonly receivedMinor: number
+  /** Decline code, refusal, or the conflicting terms, in words. */
+  readonly detail: string | null
+  /** True when the charge had been settled before this run was planned. */
+  readonly settledBefore: boolean
+}
+
+/** Counts per state and currency of a whole run, from one statement. */
+export interface RunStateTotal {
+  readonly currency: Currency
+  readonly state: RunRowReport["state"]
+  readonly rows: number
+  readonly amountMinor: bigint
+  readonly receivedMinor: bigint
+  readonly settledBefore: number
+}
+
+/** The runs' book. Every method needs nothing and fails with `LedgerError` only. */
+export class RunLedger extends Context.Service<RunLedger, {
+  /** Starts a run; rows that an earlier, unplanned run left staged are dropped. */
+  readonly begin: (input: { readonly runId: string; readonly source: string }) => Effect.Effect<void, LedgerError>
+  /** Adds rows; a few thousand at a time. */
+  readonly stage: (runId: string, rows: ReadonlyArray<RunRow>) => Effect.Effect<void, LedgerError>
+  /** Rows of one identity, at most `limit` identities. */
+  readonly duplicates: (runId: string, limit: number) => Effect.Effect<ReadonlyArray<DuplicateRows>, LedgerError>
+  /** Sums per namespace, period and currency. */
+  readonly totals: (runId: string) => Effect.Effect<ReadonlyArray<RunTotal>, LedgerError>
+  /** Makes every staged row an obligation in the ledger, all or none. Identities that are there already stay as they are. */
+  readonly plan: (runId: string) => Effect.Effect<{ readonly planned: number; readonly present: number }, LedgerError>
+  /** Forgets a run that was not planned. */
+  readonly discard: (runId: string) => Effect.Effect<void, LedgerError>
+  /** Rows after `afterLine` that are still to be charged (planned, or with a lease that ran out), in line order. */
+  readonly pending: (runId: string, afterLine: number, limit: number) => Effect.Effect<ReadonlyArray<RunRow>, LedgerError>
+  /** Rows after `afterLine` with how they stand, in line order. */
+  readonly report: (runId: string, afterLine: number, limit: number) => Effect.Effect<ReadonlyArray<RunRowReport>, LedgerError>
+  /** Counts and sums of the run. */
+  readonly summary: (runId: string) => Effect.Effect<ReadonlyArray<RunStateTotal>, LedgerError>
+  /** Keys of the run's rows in these states, for an explicit retry. */
+  readonly keysIn: (runId: string, states: ReadonlyArray<"declined" | "rejected">) => Effect.Effect<ReadonlyArray<ChargeKey>, LedgerError>
+  /** Closes the book of the run. */
+  readonly finish: (runId: string, state: "finished" | "stopped") => Effect.Effect<void, LedgerError>
+}>()("@purser/core/RunLedger") {
+  /** A run book in memory, over the memory ledger. */
+  static readonly layerMemory: Layer.Layer<RunLedger, never, Ledger> = Layer.effect(RunLedger, makeRunLedgerMemory)
+}

@@ -1,0 +1,62 @@
+/**
+ * The contract of the spend cap: per namespace, billing period and currency, the sum of what was or may have been charged stays within
+ * a figure that a person set. Checking and taking room is one act. No cap, no charge.
+ */
+import { Context, type Effect, Layer } from "effect"
+import type { BillingPeriod } from "./BillingPeriod.ts"
+import type { ChargeKey } from "./ChargeKey.ts"
+import type { Currency } from "./Currency.ts"
+import { makeSpendCapMemory } from "./internal/spendCapMemory.ts"
+import type { SpendCapError } from "./SpendCapError.ts"
+
+/** What one cap counts: charges of one namespace, period and currency. */
+export interface CapScope {
+  readonly namespace: string
+  readonly billingPeriod: BillingPeriod
+  readonly currency: Currency
+}
+
+/** Figures of one cap in minor units. */
+export interface CapReport extends CapScope {
+  readonly expectedMinor: bigint
+  /** Hundredths: 110 is the expected total and a tenth more. */
+  readonly headroomPercent: number
+  readonly capMinor: bigint
+  /** Room taken: paid, possibly paid, and on the way. */
+  readonly reservedMinor: bigint
+  readonly reservations: number
+  readonly closed: boolean
+}
+
+/** The default headroom: expected total × 1.10. */
+export const defaultHeadroomPercent = 110
+
+/** `floor(expected × headroom / 100)` on integers. */
+export const capOf = (expectedMinor: bigint, headroomPercent: number): bigint =>
+  expectedMinor * BigInt(headroomPercent) / 100n
+
+/** The keeper of the caps. Every method needs nothing and fails with `SpendCapError` only. */
+export class SpendCap extends Context.Service<SpendCap, {
+  /** Opens a cap. The same figures again change nothing; other figures are `CapAlreadyOpen`. */
+  readonly open: (input: CapScope & { readonly expectedMinor: bigint; readonly headroomPercent: number }) => Effect.Effect<CapReport, SpendCapError>
+  /** Takes room for one charge, keyed by its key: a second reserve of the same key changes nothing. */
+  readonly reserve: (input: CapScope & { readonly chargeKey: ChargeKey; readonly amountMinor: number }) => Effect.Effect<void, SpendCapError>
+  /** Takes room for money that has moved already, even over the cap; answers the overrun in minor units, 0 when it fits. */
+  readonly reserveByForce: (input: CapScope & { readonly chargeKey: ChargeKey; readonly amountMinor: number }) => Effect.Effect<bigint, SpendCapError>
+  /** Gives room back, on evidence that no money moved. Twice is once. */
+  readonly release: (chargeKey: ChargeKey) => Effect.Effect<void, SpendCapError>
+  /** Sets new figures by an explicit act that is recorded with actor and reason. */
+  readonly raise: (input: CapScope & {
+    readonly expectedMinor: bigint
+    readonly headroomPercent: number
+    readonly actor: string
+    readonly reason: string
+  }) => Effect.Effect<CapReport, SpendCapError>
+  /** Takes no more charges for the period; room that is taken stays taken. */
+  readonly close: (scope: CapScope) => Effect.Effect<void, SpendCapError>
+  /** The caps of a period, or all. */
+  readonly report: (billingPeriod?: BillingPeriod) => Effect.Effect<ReadonlyArray<CapReport>, SpendCapError>
+}>()("@purser/core/SpendCap") {
+  /** A cap in memory, for tests and trials. */
+  static readonly layerMemory: Layer.Layer<SpendCap> = Layer.effect(SpendCap, makeSpendCapMemory)
+}

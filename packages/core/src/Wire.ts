@@ -1,0 +1,291 @@
+/**
+ * The messages of the protocol as JSON text, in both forms.
+ *
+ * The joined form carries many requests in one frame, each with an id and a deadline; the plain form is the bare object
+ * that existing Python workers and producers send. A body that cannot be read spoils itself alone, never its neighbours.
+ * The wire carries no idempotency key of ours: the receiver computes it from the identity.
+ */
+import { Config, Effect, Result, Schema } from "effect"
+import { type PeriodOptions, parsePeriod } from "./BillingPeriod.ts"
+import { defaultNamespace } from "./ChargeKey.ts"
+import { ChargeOutcome } from "./ChargeOutcome.ts"
+import { ChargeRequest } from "./ChargeRequest.ts"
+import { parseCurrency } from "./Currency.ts"
+import { Money } from "./Money.ts"
+import { SubmitError } from "./SubmitError.ts"
+import { MalformedMessage, TransportError } from "./TransportError.ts"
+
+/** What a submission comes back with. */
+export type ChargeReply = Result.Result<ChargeOutcome, SubmitError>
+
+/** A request that could be read, or why not. */
+export type ReadRequest = Result.Result<ChargeRequest, TransportError>
+
+/** One item of a joined frame. `deadlineMs`: milliseconds that the sender waits, counted from receipt. */
+export interface RequestItem {
+  readonly id: string
+  readonly deadlineMs: number
+  readonly request: ReadRequest
+}
+
+/** A frame of requests in either form. `seq` of the plain form is echoed and never used. */
+export type RequestFrame =
+  | { readonly form: "joined"; readonly client: string; readonly items: ReadonlyArray<RequestItem> }
+  | { readonly form: "plain"; readonly seq: unknown; readonly request: ReadRequest }
+
+/** One answer of a joined frame. */
+export interface ReplyItem {
+  readonly id: string
+  readonly reply: ChargeReply
+}
+
+const RequestBody = Schema.Struct({
+  namespace: Schema.optionalKey(Schema.String),
+  customer_id: Schema.String,
+  billing_period: Schema.String,
+  item: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  amount_minor: Schema.Int,
+  currency: Schema.String,
+  stripe_customer_id: Schema.String,
+  payment_method: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  sender_key: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  allow_future: Schema.optionalKey(Schema.Boolean)
+})
+
+const PlainBody = Schema.Struct({
+  customer_id: Schema.String,
+  billing_period: Schema.String,
+  amount_cents: Schema.Int,
+  stripe_customer_id: Schema.String,
+  namespace: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  idempotency_key: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  currency: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  payment_method: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  item: Schema.optionalKey(Schema.NullOr(Schema.String))
+})
+
+const ReplyBody = Schema.Union([Schema.Struct({ outcome: ChargeOutcome }), Schema.Struct({ error: SubmitError })])
+const JoinedRequests = Schema.Struct({
+  v: Schema.Literal(1),
+  client: Schema.String.pipe(Schema.check(Schema.isNonEmpty(), Schema.isMaxLength(255))),
+  items: Schema.Array(Schema.Struct({
+    id: Schema.String.pipe(Schema.check(Schema.isNonEmpty(), Schema.isMaxLength(255))),
+    deadline: Schema.Finite,
+    body: Schema.Unknown
+  }))
+})
+const JoinedReplies = Schema.Struct({
+  v: Schema.Literal(1),
+  items: Schema.Array(Schema.Struct({ id: Schema.String, body: ReplyBody }))
+})
+
+const decodeRequestBody = Schema.decodeUnknownResult(RequestBody)
+const decodePlainBody = Schema.decodeUnknownResult(PlainBody)
+const decodeJoinedRequests = Schema.decodeUnknownResult(JoinedRequests)
+const decodeJoinedReplies = Schema.decodeUnknownResult(JoinedReplies)
+const encodeOutcome = Schema.encodeSync(ChargeOutcome)
+const encodeError = Schema.encodeSync(SubmitError)
+const decodeRequest = Schema.decodeUnknownResult(ChargeRequest)
+
+const malformed = (detail: string, field: string | null = null) =>
+  new TransportError({ reason: new MalformedMessage({ detail: detail.slice(0, 500), field }), chargeKey: null })
+
+const parseJson = (text: string): Result.Result<unknown, TransportError> =>
+  Result.try({ try: (): unknown => JSON.parse(text), catch: () => malformed("not JSON") })
+
+interface Fields {
+  readonly namespace: string | null | undefined
+  readonly customerId: string
+  readonly billingPeriod: string
+  readonly item: string | null | undefined
+  readonly amountMinor: number
+  readonly currency: string
+  readonly stripeCustomerId: string
+  readonly paymentMethod: string | null | undefined
+  readonly senderKey: string | null | undefined
+  readonly allowFuture: boolean | undefined
+}
+
+const toRequest = (fields: Fields, options: PeriodOptions): ReadRequest => {
+  const period = parsePeriod(fields.billingPeriod, options)
+  if (Result.isFailure(period)) return Result.fail(malformed(period.failure.message, "billing_period"))
+  const currency = parseCurrency(fields.currency)
+  if (currency === undefined) return Result.fail(malformed(`"${fields.currency}" is not a currency that Stripe charges`, "currency"))
+  const decoded = decodeRequest({
+    namespace: fields.namespace ?? defaultNamespace,
+    customerId: fields.customerId,
+    billingPeriod: period.success,
+    ...(fields.item != null ? { item: fields.item } : {}),
+    amountMinor: fields.amountMinor,
+    currency,
+    stripeCustomerId: fields.stripeCustomerId,
+    ...(fields.paymentMethod != null ? { paymentMethod: fields.paymentMethod } : {}),
+    ...(fields.senderKey != null ? { senderKey: fields.senderKey } : {}),
+    ...(fields.allowFuture === true ? { allowFuture: true } : {})
+  })
+  if (Result.isFailure(decoded)) return Result.fail(malformed(decoded.failure.message))
+  const money = Money.fromMinor(decoded.success.amountMinor, currency, { maximumMinor: Number.MAX_SAFE_INTEGER })
+  return Result.isFailure(money) ? Result.fail(malformed(money.failure.message, "amount")) : Result.succeed(decoded.success)
+}
+
+const readJoinedBody = (body: unknown, options: PeriodOptions): ReadRequest => {
+  const read = decodeRequestBody(body)
+  if (Result.isFailure(read)) return Result.fail(malformed(read.failure.message))
+  const b = read.success
+  return toRequest({
+    namespace: b.namespace,
+    customerId: b.customer_id,
+    billingPeriod: b.billing_period,
+    item: b.item,
+    amountMinor: b.amount_minor,
+    currency: b.currency,
+    stripeCustomerId: b.stripe_customer_id,
+    paymentMethod: b.payment_method,
+    senderKey: b.sender_key,
+    allowFuture: b.allow_future
+  }, options)
+}
+
+const readPlainBody = (body: unknown, options: PeriodOptions): ReadRequest => {
+  const read = decodePlainBody(body)
+  if (Result.isFailure(read)) return Result.fail(malformed(read.failure.message))
+  const b = read.success
+  return toRequest({
+    namespace: b.namespace,
+    customerId: b.customer_id,
+    billingPeriod: b.billing_period,
+    item: b.item,
+    amountMinor: b.amount_cents,
+    currency: b.currency ?? "usd",
+    stripeCustomerId: b.stripe_customer_id,
+    paymentMethod: b.payment_method,
+    senderKey: b.idempotency_key,
+    allowFuture: undefined
+  }, options)
+}
+
+const toJoinedBody = (request: ChargeRequest): typeof RequestBody.Type => ({
+  namespace: request.namespace,
+  customer_id: request.customerId,
+  billing_period: request.billingPeriod,
+  ...(request.item !== undefined ? { item: request.item } : {}),
+  amount_minor: request.amountMinor,
+  currency: request.currency,
+  stripe_customer_id: request.stripeCustomerId,
+  ...(request.paymentMethod !== undefined ? { payment_method: request.paymentMethod } : {}),
+  ...(request.senderKey !== undefined ? { sender_key: request.senderKey } : {}),
+  ...(request.allowFuture === true ? { allow_future: true } : {})
+})
+
+const plainError = (error: SubmitError) => ({
+  status: "error",
+  error: {
+    type: error._tag,
+    reason: error.reason._tag,
+    message: error.message,
+    retryable: error.isRetryable,
+    outcome: error.outcome
+  }
+})
+
+const plainOutcome = (outcome: ChargeOutcome) => {
+  const ids = "paymentIntentId" in outcome ? { payment_intent_id: outcome.paymentIntentId } : {}
+  switch (outcome._tag) {
+    case "Succeeded":
+      return {
+        status: outcome.alreadySettled ? "already_processed" : "ok",
+        charge_id: outcome.chargeId ?? outcome.paymentIntentId,
+        ...ids,
+        amount_received: outcome.amountReceivedMinor,
+        charge_key: outcome.chargeKey
+      }
+    case "Processing":
+      return { status: "processing", ...ids, charge_key: outcome.chargeKey }
+    default:
+      return {
+        status: "error",
+        ...ids,
+        charge_key: outcome.chargeKey,
+        error: {
+          type: outcome._tag,
+          reason: "code" in outcome ? outcome.code : outcome._tag,
+          ...("declineCode" in outcome ? { decline_code: outcome.declineCode } : {}),
+          message: outcome.detail,
+          retryable: false,
+          outcome: "not_charged"
+        }
+      }
+  }
+}
+
+/** Reads and writes frames. A reader never throws; what it cannot read is a `MalformedMessage`. */
+export interface WireCodec {
+  /** A frame of requests in either form. */
+  readonly decodeRequests: (text: string) => Result.Result<RequestFrame, TransportError>
+  /** A joined frame of answers. */
+  readonly decodeReplies: (text: string) => Result.Result<ReadonlyArray<ReplyItem>, TransportError>
+  /** A joined frame of requests from one socket's life. */
+  readonly encodeRequests: (client: string, items: ReadonlyArray<{ readonly id: string; readonly deadlineMs: number; readonly request: ChargeRequest }>) => string
+  /** A joined frame of answers. */
+  readonly encodeReplies: (items: ReadonlyArray<ReplyItem>) => string
+  /** An answer in the plain form; `seq` comes back as `ack_seq` where the request had one. */
+  readonly encodePlainReply: (reply: ChargeReply, seq: unknown) => string
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const makeWire = (options: PeriodOptions): WireCodec => ({
+  decodeRequests: (text) =>
+    Result.flatMap(parseJson(text), (json): Result.Result<RequestFrame, TransportError> => {
+      if (!isRecord(json)) return Result.fail(malformed("expected a JSON object"))
+      if (!("v" in json)) return Result.succeed({ form: "plain", seq: json["seq"], request: readPlainBody(json, options) })
+      if (json["v"] !== 1) return Result.fail(malformed("this version of the wire is not known; it is 1", "v"))
+      return Result.mapBoth(decodeJoinedRequests(json), {
+        onFailure: (error) => malformed(error.message),
+        onSuccess: ({ client, items }) => ({
+          form: "joined" as const,
+          client,
+          items: items.map(({ id, deadline, body }) => ({ id, deadlineMs: deadline, request: readJoinedBody(body, options) }))
+        })
+      })
+    }),
+  decodeReplies: (text) =>
+    Result.flatMap(parseJson(text), (json) =>
+      Result.mapBoth(decodeJoinedReplies(json), {
+        onFailure: (error) => malformed(error.message),
+        onSuccess: ({ items }) =>
+          items.map(({ id, body }) => ({
+            id,
+            reply: "outcome" in body ? Result.succeed(body.outcome) : Result.fail(body.error)
+          }))
+      })),
+  encodeRequests: (client, items) =>
+    JSON.stringify({
+      v: 1,
+      client,
+      items: items.map(({ id, deadlineMs, request }) => ({ id, deadline: deadlineMs, body: toJoinedBody(request) }))
+    }),
+  encodeReplies: (items) =>
+    JSON.stringify({
+      v: 1,
+      items: items.map(({ id, reply }) => ({
+        id,
+        body: Result.isSuccess(reply) ? { outcome: encodeOutcome(reply.success) } : { error: encodeError(reply.failure) }
+      }))
+    }),
+  encodePlainReply: (reply, seq) =>
+    JSON.stringify({
+      ...(Result.isSuccess(reply) ? plainOutcome(reply.success) : plainError(reply.failure)),
+      ...(seq === undefined ? {} : { ack_seq: seq })
+    })
+})
+
+/** The wire's codec: `make` with explicit options, `fromConfig` with `PURSER_PERIOD_LABELS` (`calendar` or `opaque`). */
+export const Wire = {
+  make: makeWire,
+  fromConfig: Effect.map(
+    Config.Literals(["calendar", "opaque"], "PURSER_PERIOD_LABELS").pipe(Config.withDefault("calendar" as const)),
+    (labels) => makeWire({ labels })
+  )
+}
