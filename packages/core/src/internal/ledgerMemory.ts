@@ -1,3 +1,268 @@
-import { Effect } from "effect"
-import type { Ledger } from "../Ledger.ts"
-export const makeLedgerMemory = (_: { readonly leaseMs: number }): Effect.Effect<Ledger["Service"]> => Effect.die(new Error("pending"))
+/**
+ * The ledger's state machine over a map, on Effect's clock. It is the readable twin of the SQL driver: both pass the
+ * same conformance suite. Steps are synchronous, so that each is atomic.
+ */
+import { Clock, Effect } from "effect"
+import type { ChargeKey } from "../ChargeKey.ts"
+import { asAlreadySettled, type ChargeOutcome, movedNothing } from "../ChargeOutcome.ts"
+import { type ChargeRequest, type ChargeTerms, chargeTerms } from "../ChargeRequest.ts"
+import type { ChargeEvent, ChargeState, ClaimAnswer, ClaimedCharge, Lease, Ledger, SettleAnswer, StateTotal } from "../Ledger.ts"
+
+/** One charge as the memory ledger keeps it. */
+export interface MemoryRow {
+  readonly chargeKey: ChargeKey
+  request: ChargeRequest
+  state: ChargeState
+  generation: number
+  attempt: number
+  paymentIntentId: string | null
+  paymentMethod: string | null
+  outcome: ChargeOutcome | null
+  worker: string | null
+  epoch: number
+  leaseUntilMs: number
+  firstClaimedAtMs: number | null
+  quarantine: string | null
+  releaseDue: boolean
+  readonly events: Array<ChargeEvent>
+}
+
+const stateOf: Record<ChargeOutcome["_tag"], ChargeState> = {
+  Succeeded: "succeeded",
+  Declined: "declined",
+  Processing: "processing",
+  RequiresAction: "requires_action",
+  Rejected: "rejected",
+  Canceled: "canceled"
+}
+
+export const sameTerms = (a: ChargeTerms, b: ChargeTerms): boolean =>
+  a.amountMinor === b.amountMinor && a.currency === b.currency && a.stripeCustomerId === b.stripeCustomerId
+  && a.paymentMethod === b.paymentMethod
+
+const isOpen = (row: MemoryRow) => row.state === "planned" || row.state === "claimed" || row.state === "attached"
+
+/** The maps behind memory ledgers, so that the memory run book can plan rows in the same act. */
+export const memoryRows = new WeakMap<object, Map<ChargeKey, MemoryRow>>()
+
+/** A row that nobody has claimed. */
+export const plannedRow = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): MemoryRow => {
+  const row: MemoryRow = {
+    chargeKey,
+    request,
+    state: "planned",
+    generation: 1,
+    attempt: 1,
+    paymentIntentId: null,
+    paymentMethod: request.paymentMethod ?? null,
+    outcome: null,
+    worker: null,
+    epoch: 0,
+    leaseUntilMs: 0,
+    firstClaimedAtMs: null,
+    quarantine: null,
+    releaseDue: false,
+    events: []
+  }
+  record(row, null, nowMs, null, null)
+  return row
+}
+
+const record = (row: MemoryRow, from: ChargeState | null, atMs: number, worker: string | null, detail: string | null) => {
+  row.events.push({
+    chargeKey: row.chargeKey,
+    sequence: row.events.length + 1,
+    atMs,
+    from,
+    to: row.state,
+    worker,
+    attempt: row.attempt,
+    detail
+  })
+}
+
+export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly leaseMs: number }) {
+  const clock = yield* Clock.Clock
+  const now = () => clock.currentTimeMillisUnsafe()
+  const rows = new Map<ChargeKey, MemoryRow>()
+
+  const move = (row: MemoryRow, to: ChargeState, worker: string | null, detail: string | null) => {
+    const from = row.state
+    row.state = to
+    record(row, from, now(), worker, detail)
+  }
+  const owns = (row: MemoryRow | undefined, lease: Lease): row is MemoryRow => row !== undefined && row.epoch === lease.epoch
+
+  const take = (row: MemoryRow, worker: string): ClaimedCharge => {
+    const resumed = row.firstClaimedAtMs !== null
+    row.worker = worker
+    row.epoch += 1
+    row.leaseUntilMs = now() + options.leaseMs
+    row.firstClaimedAtMs ??= now()
+    if (row.state === "planned") move(row, "claimed", worker, null)
+    else record(row, row.state, now(), worker, "taken over")
+    return {
+      lease: { chargeKey: row.chargeKey, worker, epoch: row.epoch },
+      leaseLeftMs: options.leaseMs,
+      request: row.request,
+      state: row.state as ClaimedCharge["state"],
+      resumed,
+      generation: row.generation,
+      attempt: row.attempt,
+      paymentIntentId: row.paymentIntentId,
+      paymentMethod: row.paymentMethod,
+      sinceFirstClaimMs: now() - row.firstClaimedAtMs,
+      firstClaimedAtMs: row.firstClaimedAtMs
+    }
+  }
+
+  const claim = (request: ChargeRequest, worker: string): ClaimAnswer => {
+    const chargeKey = request.chargeKey
+    const found = rows.get(chargeKey)
+    if (found === undefined) {
+      const row = plannedRow(request, chargeKey, now())
+      rows.set(chargeKey, row)
+      return { _tag: "Claimed", charge: take(row, worker) }
+    }
+    const expected = chargeTerms(found.request)
+    const actual = chargeTerms(request)
+    if (!sameTerms(expected, actual)) return { _tag: "Conflict", expected, actual }
+    if (found.quarantine !== null) return { _tag: "Quarantined", detail: found.quarantine }
+    if (found.outcome !== null && !isOpen(found)) return { _tag: "AlreadySettled", outcome: asAlreadySettled(found.outcome) }
+    if (found.leaseUntilMs > now()) return { _tag: "InProgress", leaseLeftMs: found.leaseUntilMs - now() }
+    return { _tag: "Claimed", charge: take(found, worker) }
+  }
+
+  const settle: Ledger["Service"]["settle"] = (input) =>
+    Effect.sync((): SettleAnswer => {
+      const row = rows.get(input.lease.chargeKey)
+      if (row === undefined) return { _tag: "LeaseLost" }
+      const success = input.outcome._tag === "Succeeded"
+      // A payment of the attached object is a fact: it is recorded whoever holds the lease.
+      const proved = success && row.paymentIntentId !== null && row.paymentIntentId === input.paymentIntentId && row.state !== "succeeded"
+      const ours = owns(row, input.lease) && (isOpen(row) || row.state === "processing") && row.attempt === input.attempt
+      if (!proved && !ours) {
+        return row.outcome !== null && !isOpen(row)
+          ? { _tag: "Recorded", outcome: asAlreadySettled(row.outcome) }
+          : { _tag: "LeaseLost" }
+      }
+      const to = stateOf[input.outcome._tag]
+      if (row.state === to && to === "processing") {
+        row.leaseUntilMs = now() + (input.pollAfterMs ?? 0)
+        return { _tag: "Recorded", outcome: input.outcome }
+      }
+      row.outcome = input.outcome
+      row.releaseDue = movedNothing(input.outcome)
+      row.leaseUntilMs = to === "processing" ? now() + (input.pollAfterMs ?? 0) : 0
+      move(row, to, input.lease.worker, "detail" in input.outcome ? input.outcome.detail : null)
+      return { _tag: "Settled", outcome: input.outcome }
+    })
+
+  const service: Ledger["Service"] = {
+    claim: (request, worker) => Effect.sync(() => claim(request, worker)),
+    attach: (input) =>
+      Effect.sync(() => {
+        const row = rows.get(input.lease.chargeKey)
+        if (row?.paymentIntentId === input.paymentIntentId && row.generation === input.generation) return { _tag: "Attached" }
+        if (!owns(row, input.lease) || row.state !== "claimed" || row.paymentIntentId !== null || row.generation !== input.generation) {
+          return { _tag: "Lost", winnerId: row?.paymentIntentId ?? null }
+        }
+        row.paymentIntentId = input.paymentIntentId
+        row.paymentMethod = input.paymentMethod
+        move(row, "attached", input.lease.worker, input.paymentIntentId)
+        return { _tag: "Attached" }
+      }),
+    settle,
+    extend: (lease) =>
+      Effect.sync(() => {
+        const row = rows.get(lease.chargeKey)
+        if (!owns(row, lease) || !(isOpen(row) || row.state === "processing")) return false
+        row.leaseUntilMs = now() + options.leaseMs
+        return true
+      }),
+    handBack: (lease, retryAfterMs, detail) =>
+      Effect.sync(() => {
+        const row = rows.get(lease.chargeKey)
+        if (!owns(row, lease) || !(isOpen(row) || row.state === "processing")) return
+        row.leaseUntilMs = now() + retryAfterMs
+        record(row, row.state, now(), lease.worker, detail)
+      }),
+    renew: (input) =>
+      Effect.sync(() => {
+        const row = rows.get(input.lease.chargeKey)
+        if (!owns(row, input.lease) || row.generation !== input.generation || row.paymentIntentId !== input.paymentIntentId) return false
+        row.generation += 1
+        row.paymentIntentId = null
+        row.paymentMethod = row.request.paymentMethod ?? null
+        move(row, "claimed", input.lease.worker, `generation ${row.generation}`)
+        return true
+      }),
+    quarantine: (lease, detail) =>
+      Effect.sync(() => {
+        const row = rows.get(lease.chargeKey)
+        if (row === undefined || row.quarantine !== null) return
+        row.quarantine = detail
+        record(row, row.state, now(), lease.worker, `quarantined: ${detail}`)
+      }),
+    takeExpired: (worker, limit) =>
+      Effect.sync(() =>
+        [...rows.values()]
+          .filter((row) =>
+            (row.state === "claimed" || row.state === "attached" || row.state === "processing")
+            && row.quarantine === null && row.leaseUntilMs <= now()
+          )
+          .sort((a, b) => a.leaseUntilMs - b.leaseUntilMs)
+          .slice(0, limit)
+          .map((row) => take(row, worker))
+      ),
+    releaseDue: (limit) =>
+      Effect.sync(() =>
+        [...rows.values()].filter((row) => row.releaseDue).slice(0, limit).map(({ chargeKey, request }) => ({ chargeKey, request }))
+      ),
+    markReleased: (chargeKey) =>
+      Effect.sync(() => {
+        const row = rows.get(chargeKey)
+        if (row !== undefined) row.releaseDue = false
+      }),
+    reopen: ({ chargeKeys, from, actor, reason }) =>
+      Effect.sync(() => {
+        let moved = 0
+        for (const chargeKey of chargeKeys) {
+          const row = rows.get(chargeKey)
+          if (row === undefined || (row.state !== "declined" && row.state !== "rejected") || !from.includes(row.state)) continue
+          // A decline was final for its attempt; a refusal before Stripe used none up unless an object exists.
+          if (row.state === "declined" || row.paymentIntentId !== null) row.attempt += 1
+          row.outcome = null
+          row.releaseDue = false
+          row.leaseUntilMs = 0
+          move(row, row.paymentIntentId === null ? "planned" : "attached", null, `reopened by ${actor}: ${reason}`)
+          moved += 1
+        }
+        return moved
+      }),
+    find: (chargeKey) => Effect.sync(() => rows.get(chargeKey)),
+    events: (chargeKey) => Effect.sync(() => [...rows.get(chargeKey)?.events ?? []]),
+    report: (billingPeriod) =>
+      Effect.sync(() => {
+        const totals = new Map<string, StateTotal>()
+        for (const row of rows.values()) {
+          if (billingPeriod !== undefined && row.request.billingPeriod !== billingPeriod) continue
+          const key = JSON.stringify([row.request.billingPeriod, row.request.currency, row.state])
+          const found = totals.get(key)
+          totals.set(key, {
+            billingPeriod: row.request.billingPeriod,
+            currency: row.request.currency,
+            state: row.state,
+            charges: (found?.charges ?? 0) + 1,
+            amountMinor: (found?.amountMinor ?? 0n) + BigInt(row.request.amountMinor),
+            receivedMinor: (found?.receivedMinor ?? 0n)
+              + BigInt(row.outcome?._tag === "Succeeded" ? row.outcome.amountReceivedMinor : 0),
+            quarantined: (found?.quarantined ?? 0) + (row.quarantine === null ? 0 : 1)
+          })
+        }
+        return [...totals.values()]
+      })
+  }
+  memoryRows.set(service, rows)
+  return service
+})

@@ -1,4 +1,123 @@
-import { Effect } from "effect"
-import type { Ledger } from "../Ledger.ts"
-import type { RunLedger } from "../RunLedger.ts"
-export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Ledger> = Effect.die(new Error("pending"))
+/** The run book over arrays and the memory ledger's rows. */
+import { Clock, Effect } from "effect"
+import type { ChargeKey } from "../ChargeKey.ts"
+import { chargeTerms } from "../ChargeRequest.ts"
+import { Ledger } from "../Ledger.ts"
+import type { DuplicateRows, RunLedger, RunRow, RunRowReport, RunStateTotal, RunTotal } from "../RunLedger.ts"
+import { memoryRows, plannedRow, sameTerms } from "./ledgerMemory.ts"
+
+interface Run {
+  rows: Array<RunRow>
+  planned: boolean
+  readonly settledBefore: Set<ChargeKey>
+}
+
+const open = new Set(["planned", "claimed", "attached"])
+
+export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Ledger> = Effect.gen(function*() {
+  const ledger = yield* Ledger
+  const clock = yield* Clock.Clock
+  const charges = memoryRows.get(ledger)
+  if (charges === undefined) return yield* Effect.die(new Error("Bug: RunLedger.layerMemory works over Ledger.layerMemory only"))
+  const runs = new Map<string, Run>()
+  const run = (runId: string): Run => {
+    const found = runs.get(runId) ?? { rows: [], planned: false, settledBefore: new Set() }
+    runs.set(runId, found)
+    return found
+  }
+
+  const reportRow = (book: Run, { chargeKey, line, request }: RunRow): RunRowReport => {
+    const charge = book.planned ? charges.get(chargeKey) : undefined
+    const conflict = charge !== undefined && !sameTerms(chargeTerms(charge.request), chargeTerms(request))
+    const outcome = charge?.outcome ?? null
+    return {
+      line,
+      chargeKey,
+      request,
+      state: charge === undefined ? "staged" : conflict ? "conflict" : charge.state,
+      quarantine: charge?.quarantine ?? null,
+      paymentIntentId: charge?.paymentIntentId ?? null,
+      receivedMinor: outcome?._tag === "Succeeded" && !conflict ? outcome.amountReceivedMinor : 0,
+      detail: conflict
+        ? `the ledger holds ${charge.request.amountMinor} ${charge.request.currency}`
+        : outcome !== null && "detail" in outcome ? outcome.detail : null,
+      settledBefore: book.settledBefore.has(chargeKey)
+    }
+  }
+  const reports = (runId: string) => run(runId).rows.map((row) => reportRow(run(runId), row))
+
+  return {
+    begin: ({ runId }) =>
+      Effect.sync(() => {
+        const book = run(runId)
+        if (!book.planned) book.rows = []
+      }),
+    stage: (runId, rows) =>
+      Effect.sync(() => {
+        for (const row of rows) run(runId).rows.push(row)
+      }),
+    duplicates: (runId, limit) =>
+      Effect.sync(() => {
+        const byKey = Map.groupBy(run(runId).rows, (row) => row.chargeKey)
+        return [...byKey].filter(([, rows]) => rows.length > 1).slice(0, limit).map(([chargeKey, rows]): DuplicateRows => ({
+          chargeKey,
+          customerId: rows[0]!.request.customerId,
+          billingPeriod: rows[0]!.request.billingPeriod,
+          item: rows[0]!.request.item ?? null,
+          lines: rows.map((row) => row.line)
+        }))
+      }),
+    totals: (runId) =>
+      Effect.sync(() => {
+        const groups = Map.groupBy(run(runId).rows, ({ request: r }) => JSON.stringify([r.namespace, r.billingPeriod, r.currency]))
+        return [...groups.values()].map((rows): RunTotal => {
+          const { billingPeriod, currency, namespace } = rows[0]!.request
+          const held = rows.filter(({ chargeKey }) => {
+            const charge = charges.get(chargeKey)
+            return charge !== undefined && charge.state !== "planned" && !["declined", "rejected", "canceled"].includes(charge.state)
+          })
+          const sum = (list: ReadonlyArray<RunRow>) => list.reduce((total, row) => total + BigInt(row.request.amountMinor), 0n)
+          return { namespace, billingPeriod, currency, rows: rows.length, amountMinor: sum(rows), reservedMinor: sum(held) }
+        })
+      }),
+    plan: (runId) =>
+      Effect.sync(() => {
+        const book = run(runId)
+        let planned = 0
+        for (const { chargeKey, request } of book.rows) {
+          const charge = charges.get(chargeKey)
+          if (charge === undefined) {
+            charges.set(chargeKey, plannedRow(request, chargeKey, clock.currentTimeMillisUnsafe()))
+            planned += 1
+          } else if (!open.has(charge.state)) book.settledBefore.add(chargeKey)
+        }
+        book.planned = true
+        return { planned, present: book.rows.length - planned }
+      }),
+    discard: (runId) => Effect.sync(() => void (run(runId).planned || runs.delete(runId))),
+    pending: (runId, afterLine, limit) =>
+      Effect.sync(() =>
+        reports(runId)
+          .filter((row) => row.line > afterLine && open.has(row.state) && row.quarantine === null)
+          .filter((row) => charges.get(row.chargeKey)!.leaseUntilMs <= clock.currentTimeMillisUnsafe())
+          .slice(0, limit)
+          .map(({ chargeKey, line, request }) => ({ chargeKey, line, request }))
+      ),
+    report: (runId, afterLine, limit) => Effect.sync(() => reports(runId).filter((row) => row.line > afterLine).slice(0, limit)),
+    summary: (runId) =>
+      Effect.sync(() => {
+        const groups = Map.groupBy(reports(runId), (row) => `${row.request.currency} ${row.state}`)
+        return [...groups.values()].map((rows): RunStateTotal => ({
+          currency: rows[0]!.request.currency,
+          state: rows[0]!.state,
+          rows: rows.length,
+          amountMinor: rows.reduce((sum, row) => sum + BigInt(row.request.amountMinor), 0n),
+          receivedMinor: rows.reduce((sum, row) => sum + BigInt(row.receivedMinor), 0n),
+          settledBefore: rows.filter((row) => row.settledBefore).length
+        }))
+      }),
+    keysIn: (runId, states) =>
+      Effect.sync(() => reports(runId).filter((row) => states.some((state) => state === row.state)).map((row) => row.chargeKey)),
+    finish: () => Effect.void
+  }
+})

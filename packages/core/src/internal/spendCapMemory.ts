@@ -1,3 +1,113 @@
+/** The cap over two maps. Steps are synchronous, so that checking and taking room is one act. */
 import { Effect } from "effect"
-import type { SpendCap } from "../SpendCap.ts"
-export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.die(new Error("pending"))
+import type { ChargeKey } from "../ChargeKey.ts"
+import { type CapReport, type CapScope, capOf, type SpendCap } from "../SpendCap.ts"
+import { CapAlreadyOpen, CapClosed, CapExceeded, CapMissing, SpendCapError, type SpendCapErrorReason } from "../SpendCapError.ts"
+
+interface Cap extends CapScope {
+  expectedMinor: bigint
+  headroomPercent: number
+  closed: boolean
+  reservedMinor: bigint
+  reservations: number
+}
+
+const keyOf = (scope: CapScope) => JSON.stringify([scope.namespace, scope.billingPeriod, scope.currency])
+const fail = (reason: SpendCapErrorReason, chargeKey: ChargeKey | null = null) => Effect.fail(new SpendCapError({ reason, chargeKey }))
+
+export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.sync(() => {
+  const caps = new Map<string, Cap>()
+  const reservations = new Map<ChargeKey, { readonly cap: Cap; readonly amountMinor: bigint }>()
+
+  const report = (cap: Cap): CapReport => ({ ...cap, capMinor: capOf(cap.expectedMinor, cap.headroomPercent) })
+  const missing = (scope: CapScope, chargeKey: ChargeKey | null = null) =>
+    fail(new CapMissing({ billingPeriod: scope.billingPeriod, currency: scope.currency }), chargeKey)
+  const hold = (cap: Cap, chargeKey: ChargeKey, amountMinor: bigint) => {
+    cap.reservedMinor += amountMinor
+    cap.reservations += 1
+    reservations.set(chargeKey, { cap, amountMinor })
+  }
+
+  return {
+    open: (input) =>
+      Effect.suspend(() => {
+        const found = caps.get(keyOf(input))
+        if (found === undefined) {
+          const { billingPeriod, currency, expectedMinor, headroomPercent, namespace } = input
+          const cap: Cap = {
+            namespace, billingPeriod, currency, expectedMinor, headroomPercent, closed: false, reservedMinor: 0n, reservations: 0
+          }
+          caps.set(keyOf(input), cap)
+          return Effect.succeed(report(cap))
+        }
+        if (found.expectedMinor === input.expectedMinor && found.headroomPercent === input.headroomPercent) {
+          return Effect.succeed(report(found))
+        }
+        return fail(
+          new CapAlreadyOpen({
+            billingPeriod: input.billingPeriod,
+            currency: input.currency,
+            capMinor: Number(report(found).capMinor),
+            requestedMinor: Number(capOf(input.expectedMinor, input.headroomPercent))
+          })
+        )
+      }),
+    reserve: (input) =>
+      Effect.suspend(() => {
+        if (reservations.has(input.chargeKey)) return Effect.void
+        const cap = caps.get(keyOf(input))
+        if (cap === undefined) return missing(input, input.chargeKey)
+        if (cap.closed) {
+          return fail(new CapClosed({ billingPeriod: input.billingPeriod, currency: input.currency }), input.chargeKey)
+        }
+        const { capMinor } = report(cap)
+        if (cap.reservedMinor + BigInt(input.amountMinor) > capMinor) {
+          return fail(
+            new CapExceeded({
+              billingPeriod: input.billingPeriod,
+              currency: input.currency,
+              capMinor: Number(capMinor),
+              reservedMinor: Number(cap.reservedMinor),
+              requestedMinor: input.amountMinor
+            }),
+            input.chargeKey
+          )
+        }
+        hold(cap, input.chargeKey, BigInt(input.amountMinor))
+        return Effect.void
+      }),
+    reserveByForce: (input) =>
+      Effect.suspend(() => {
+        const cap = caps.get(keyOf(input))
+        if (cap === undefined) return missing(input, input.chargeKey)
+        if (!reservations.has(input.chargeKey)) hold(cap, input.chargeKey, BigInt(input.amountMinor))
+        const over = cap.reservedMinor - report(cap).capMinor
+        return Effect.succeed(over > 0n ? over : 0n)
+      }),
+    release: (chargeKey) =>
+      Effect.sync(() => {
+        const found = reservations.get(chargeKey)
+        if (found === undefined) return
+        reservations.delete(chargeKey)
+        found.cap.reservedMinor -= found.amountMinor
+        found.cap.reservations -= 1
+      }),
+    raise: (input) =>
+      Effect.suspend(() => {
+        const cap = caps.get(keyOf(input))
+        if (cap === undefined) return missing(input)
+        cap.expectedMinor = input.expectedMinor
+        cap.headroomPercent = input.headroomPercent
+        return Effect.succeed(report(cap))
+      }),
+    close: (scope) =>
+      Effect.suspend(() => {
+        const cap = caps.get(keyOf(scope))
+        if (cap === undefined) return missing(scope)
+        cap.closed = true
+        return Effect.void
+      }),
+    report: (billingPeriod) =>
+      Effect.sync(() => [...caps.values()].filter((cap) => billingPeriod === undefined || cap.billingPeriod === billingPeriod).map(report))
+  }
+})

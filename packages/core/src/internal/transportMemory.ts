@@ -1,3 +1,110 @@
-import { type Context, Effect } from "effect"
-import type { TransportServices } from "../Transport.ts"
-export const makeMemoryTransport: Effect.Effect<Context.Context<TransportServices>> = Effect.die(new Error("pending"))
+/**
+ * Both sides of the contract in one process. Each message is text of the real wire, and `MemoryNetwork` decides its
+ * fate; the client resends what is lost, a bounded number of times.
+ */
+import { Context, Deferred, Effect, Exit, Queue, Result } from "effect"
+import { ChargeClient } from "../ChargeClient.ts"
+import { type ChargeHandler, ChargeServer } from "../ChargeServer.ts"
+import { LedgerError, LedgerUnavailable } from "../LedgerError.ts"
+import { MemoryNetwork } from "../MemoryNetwork.ts"
+import { RequestTimeout, RetriesExhausted, TransportError } from "../TransportError.ts"
+import { type ChargeReply, Wire } from "../Wire.ts"
+
+const attemptsMax = 4
+const timeoutMs = 30_000
+const endpoint = "memory"
+
+interface Delivery {
+  readonly frame: string
+  readonly answer: (frame: string) => Effect.Effect<void>
+}
+
+/** Runs a handler so that it always answers, also when it dies. */
+export const answerOf = (handler: ChargeHandler, request: Parameters<ChargeHandler>[0]): Effect.Effect<ChargeReply> =>
+  Effect.suspend(() => handler(request)).pipe(
+    Effect.result,
+    Effect.catchCause((cause) =>
+      Effect.as(
+        Effect.logError("a charge handler died", cause),
+        Result.fail(
+          new LedgerError({
+            reason: new LedgerUnavailable({ operation: "handle", detail: "the worker failed inside" }),
+            chargeKey: request.chargeKey
+          })
+        )
+      )
+    )
+  )
+
+export const makeMemoryTransport: Effect.Effect<Context.Context<ChargeClient | ChargeServer>> = Effect.gen(function*() {
+  const fateOf = yield* MemoryNetwork
+  const wire = Wire.make({ labels: "opaque" })
+  const inbox = yield* Queue.bounded<Delivery>(1024)
+
+  /** Lets a message meet its fate; `lost` runs when it never arrives. */
+  const carry = Effect.fnUntraced(function*(direction: "request" | "reply", deliver: Effect.Effect<unknown>, lost: Effect.Effect<unknown>) {
+    const fate = yield* fateOf(direction)
+    switch (fate._tag) {
+      case "Deliver":
+        return yield* deliver
+      case "Lose":
+        return yield* lost
+      case "Repeat":
+        yield* deliver
+        return yield* deliver
+      case "Delay":
+        return yield* Effect.forkDetach(Effect.delay(deliver, fate.delayMs))
+    }
+  })
+
+  const submitOnce = Effect.fnUntraced(function*(frame: string, chargeKey: string, attempt: number) {
+    const reply = yield* Deferred.make<string, TransportError>()
+    const timeout = new TransportError({ reason: new RequestTimeout({ endpoint, attempt, timeoutMs }), chargeKey })
+    const lost = Deferred.fail(reply, timeout)
+    yield* carry(
+      "request",
+      Queue.offer(inbox, { frame, answer: (text) => Effect.asVoid(carry("reply", Deferred.succeed(reply, text), lost)) }),
+      lost
+    )
+    return yield* Deferred.await(reply).pipe(
+      Effect.timeoutOrElse({ duration: timeoutMs, orElse: () => Effect.fail(timeout) })
+    )
+  })
+
+  const client = ChargeClient.of({
+    submit: Effect.fn("ChargeClient.submit")(function*(request) {
+      const chargeKey = request.chargeKey
+      const frame = wire.encodeRequests("memory", [{ id: chargeKey, deadlineMs: timeoutMs, request }])
+      for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+        const exit = yield* Effect.exit(submitOnce(frame, chargeKey, attempt))
+        if (Exit.isFailure(exit)) continue
+        const replies = wire.decodeReplies(exit.value)
+        if (Result.isFailure(replies)) return yield* replies.failure
+        const item = replies.success.find(({ id }) => id === chargeKey)
+        if (item !== undefined) return yield* Effect.fromResult(item.reply)
+      }
+      return yield* new TransportError({ reason: new RetriesExhausted({ endpoint, attempts: attemptsMax }), chargeKey })
+    })
+  })
+
+  const handle = Effect.fnUntraced(function*(handler: ChargeHandler, { answer, frame }: Delivery) {
+    const decoded = wire.decodeRequests(frame)
+    if (Result.isFailure(decoded) || decoded.success.form === "plain") return
+    const replies = yield* Effect.forEach(decoded.success.items, ({ id, request }) =>
+      Result.isFailure(request)
+        ? Effect.succeed({ id, reply: Result.fail(request.failure) })
+        : Effect.map(answerOf(handler, request.success), (reply) => ({ id, reply })))
+    yield* answer(wire.encodeReplies(replies))
+  })
+
+  const server = ChargeServer.of({
+    serve: (handler) =>
+      Effect.scoped(
+        Effect.forever(
+          Effect.flatMap(Queue.take(inbox), (delivery) => Effect.forkScoped(handle(handler, delivery)))
+        )
+      )
+  })
+
+  return Context.make(ChargeClient, client).pipe(Context.add(ChargeServer, server))
+})
