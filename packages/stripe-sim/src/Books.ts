@@ -1,0 +1,27 @@
+/**
+ * The simulator's own account of who was charged what: the judge of every test.
+ *
+ * Defines one entry per identity (customer, billing period, item, namespace) and currency, read from the metadata
+ * that the charger wrote. Refuses to take anyone else's word: it counts payments that succeeded here.
+ */
+import { Schema } from "effect"
+
+/**
+ * One identity's payments. `customer`, `billingPeriod` and `item` come from metadata `customer_id`,
+ * `billing_period` and `item`; without them the Stripe customer's id and "". `payments` counts succeeded payments,
+ * `amountMinor` is their sum. `namespace` is there only when it is not the default one.
+ */
+export const BookEntry = Schema.Struct({
+  customer: Schema.String,
+  billingPeriod: Schema.String,
+  item: Schema.String,
+  payments: Schema.Int,
+  amountMinor: Schema.Int,
+  currency: Schema.String,
+  namespace: Schema.optionalKey(Schema.String)
+})
+/** See the schema. */
+export type BookEntry = typeof BookEntry.Type
+
+/** The namespace that is not written into an entry. */
+export const defaultNamespace = "zmq-billing"

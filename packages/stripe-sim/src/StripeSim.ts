@@ -1,0 +1,173 @@
+/**
+ * A stateful Stripe over real HTTP, as a scoped service.
+ *
+ * Defines how a program or a test starts the simulator, orders faults, moves its clock and reads its books. Refuses
+ * to know Purser, and to keep anything beyond its scope: closing it ends every connection and forgets the account.
+ */
+import { Clock, Context, Duration, Effect, Layer, Random, Schema, type Scope } from "effect"
+import type { BookEntry } from "./Books.ts"
+import type { Fault } from "./Fault.ts"
+import { defaultMaximumMinor } from "./internal/amounts.ts"
+import * as Server from "./internal/server.ts"
+import { Simulator } from "./internal/Simulator.ts"
+import type { RequestEntry } from "./Journal.ts"
+
+/** How the simulator is set up. */
+export interface StripeSimOptions {
+  /** The port to listen on; 0 (the default) takes a free one. */
+  readonly port?: number
+  /** The address to listen on, 127.0.0.1 by default. */
+  readonly host?: string
+  /** Hold only what was created, instead of every `cus_…` and `pm_…` that is asked for. */
+  readonly strict?: boolean
+  /** False ignores idempotency keys, to prove that a client does not depend on them. */
+  readonly idempotency?: boolean
+  /** The largest amount in minor units, eight digits by default. */
+  readonly maximumMinor?: number
+  /** The `type` of the 409 for a key in use; both have been seen at Stripe. */
+  readonly keyInUseType?: "idempotency_error" | "invalid_request_error"
+  /** How many requests the journal remembers, 100 000 by default. */
+  readonly journalLimit?: number
+}
+
+/** The port is taken by another program. */
+export class AddressInUse extends Schema.TaggedError<AddressInUse>("@purser/stripe-sim/StripeSimError/AddressInUse")(
+  "AddressInUse",
+  { host: Schema.String, port: Schema.Int }
+) {
+  override get message() {
+    return `${this.host}:${this.port} is in use by another program`
+  }
+  get isRetryable() {
+    return true
+  }
+}
+
+/** The system did not let the server listen. */
+export class ListenFailed extends Schema.TaggedError<ListenFailed>("@purser/stripe-sim/StripeSimError/ListenFailed")(
+  "ListenFailed",
+  { host: Schema.String, port: Schema.Int, cause: Schema.Defect() }
+) {
+  override get message() {
+    return `The simulator could not listen on ${this.host}:${this.port}: ${String(this.cause)}`
+  }
+  get isRetryable() {
+    return false
+  }
+}
+
+/** Why the simulator did not start. */
+export class StripeSimError extends Schema.TaggedError<StripeSimError>("@purser/stripe-sim/StripeSimError")(
+  "StripeSimError",
+  { reason: Schema.Union([AddressInUse, ListenFailed]) }
+) {
+  override get message() {
+    return this.reason.message
+  }
+  get isRetryable() {
+    return this.reason.isRetryable
+  }
+}
+
+/** What a running simulator offers. */
+export interface StripeSimShape {
+  /** `http://host:port`, to be used in place of `https://api.stripe.com`. */
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  /** One entry per identity and currency: the payments that succeeded here and their sum in minor units. */
+  readonly books: Effect.Effect<ReadonlyArray<BookEntry>>
+  /** Every request that arrived, oldest first. */
+  readonly requests: Effect.Effect<ReadonlyArray<RequestEntry>>
+  readonly faults: {
+    readonly add: (...faults: ReadonlyArray<Fault>) => Effect.Effect<void>
+    readonly clear: Effect.Effect<void>
+  }
+  /** The virtual time in milliseconds: real time plus what was advanced. */
+  readonly nowMs: Effect.Effect<number>
+  /** Moves the virtual clock forward; what is due by then happens. */
+  readonly advanceClock: (by: Duration.Input) => Effect.Effect<void>
+  /** Runs now what 500 answers left for later, whatever the clock says. */
+  readonly rollForward: Effect.Effect<void>
+  /** Switches idempotency keys off and on. */
+  readonly setIdempotency: (enabled: boolean) => Effect.Effect<void>
+  /**
+   * Ends a PaymentIntent that waits outside the API (`processing`, `requires_action`); without an outcome its payment
+   * method decides. False when it does not wait.
+   */
+  readonly settle: (paymentIntentId: string, outcome?: "succeeded" | "failed") => Effect.Effect<boolean>
+}
+
+const stampLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+const makeStamp = Effect.gen(function*() {
+  const indexes = yield* Effect.all(Array.from({ length: 8 }, () => Random.nextIntBetween(0, 35)))
+  return indexes.map((index) => stampLetters[index]).join("")
+})
+
+const listen = (simulator: Simulator, host: string, port: number) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly sim: Server.SimServer; readonly port: number }, StripeSimError>((resume) => {
+      const sim = Server.make(simulator)
+      sim.server.once("error", (cause: NodeJS.ErrnoException) => {
+        const reason = cause.code === "EADDRINUSE"
+          ? new AddressInUse({ host, port })
+          : new ListenFailed({ host, port, cause })
+        resume(Effect.fail(new StripeSimError({ reason })))
+      })
+      sim.server.listen(port, host, () => {
+        const address = sim.server.address()
+        resume(Effect.succeed({ sim, port: typeof address === "object" && address !== null ? address.port : port }))
+      })
+    }),
+    ({ sim }) => Effect.callback<void>((resume) => sim.close(() => resume(Effect.void)))
+  )
+
+/** The simulator as a service; see `StripeSimShape`. */
+export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@purser/stripe-sim/StripeSim") {
+  /** Starts a simulator that lives as long as the scope. */
+  static readonly make = (
+    options: StripeSimOptions = {}
+  ): Effect.Effect<StripeSimShape, StripeSimError, Scope.Scope> =>
+    Effect.gen(function*() {
+      const host = options.host ?? "127.0.0.1"
+      // An external system lives in real time, also inside a test that has stopped its own clock.
+      const clock = Clock.Clock.defaultValue()
+      const simulator = new Simulator({
+        realNowMs: () => clock.currentTimeMillisUnsafe(),
+        stamp: yield* makeStamp,
+        strict: options.strict ?? false,
+        maximumMinor: options.maximumMinor ?? defaultMaximumMinor,
+        keyInUseType: options.keyInUseType ?? "idempotency_error"
+      }, options.journalLimit ?? 100_000)
+      simulator.keys.enabled = options.idempotency ?? true
+      const { port } = yield* listen(simulator, host, options.port ?? 0)
+      return StripeSim.of({
+        url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+        host,
+        port,
+        books: Effect.sync(() => simulator.books()),
+        requests: Effect.sync(() => simulator.requests().map((entry) => ({ ...entry }))),
+        faults: {
+          add: (...faults) => Effect.sync(() => faults.forEach((fault) => simulator.faults.add(fault))),
+          clear: Effect.sync(() => simulator.faults.clear())
+        },
+        nowMs: Effect.sync(() => simulator.account.nowMs),
+        advanceClock: (by) =>
+          Effect.sync(() => {
+            simulator.account.advance(Duration.toMillis(by))
+            simulator.rollForward()
+          }),
+        rollForward: Effect.sync(() => simulator.rollForward(true)),
+        setIdempotency: (enabled) =>
+          Effect.sync(() => {
+            simulator.keys.enabled = enabled
+          }),
+        settle: (id, outcome) => Effect.sync(() => simulator.settle(id, outcome) !== undefined)
+      })
+    })
+
+  /** The simulator as a layer. */
+  static readonly layer = (options: StripeSimOptions = {}): Layer.Layer<StripeSim, StripeSimError> =>
+    Layer.effect(StripeSim, StripeSim.make(options))
+}

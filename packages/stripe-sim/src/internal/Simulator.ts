@@ -1,0 +1,163 @@
+/**
+ * One simulated Stripe without sockets: account, keys, faults, journal and books together.
+ *
+ * Everything here is synchronous; time passes only between its methods. `server.ts` decides when they are called.
+ */
+import { type BookEntry, defaultNamespace } from "../Books.ts"
+import type { RequestEntry } from "../Journal.ts"
+import { Account, type AccountSettings } from "./Account.ts"
+import { type Answer, lockTimeout, serverError } from "./answer.ts"
+import * as endpoints from "./endpoints.ts"
+import { FaultBook, type Plan } from "./faults.ts"
+import { IdempotencyKeys } from "./idempotency.ts"
+import { settle } from "./attempt.ts"
+import type { IntentRecord, MetadataRecord } from "./records.ts"
+import type { Call } from "./route.ts"
+
+/** An entry that its request still fills in. */
+export type OpenEntry = { -readonly [K in keyof RequestEntry]: RequestEntry[K] }
+
+interface Pending {
+  readonly dueMs: number
+  readonly run: () => void
+}
+
+const defaultLaterMs = 60_000
+
+const heldObject = (call: Call): string | undefined =>
+  call.method === "POST" && call.path.startsWith("/v1/payment_intents/") ? call.path.split("/")[3] : undefined
+
+/** The simulator's state and what can be done to it. */
+export class Simulator {
+  readonly account: Account
+  readonly keys = new IdempotencyKeys()
+  readonly faults = new FaultBook()
+  private entries: Array<OpenEntry> = []
+  private arrived = 0
+  private pending: Array<Pending> = []
+  private readonly journalLimit: number
+
+  constructor(settings: AccountSettings, journalLimit: number) {
+    this.account = new Account(settings)
+    this.journalLimit = journalLimit
+  }
+
+  /** Writes the arrival of a request into the journal. */
+  arrive(call: Call, plan: Plan): OpenEntry {
+    const entry: OpenEntry = {
+      seq: ++this.arrived,
+      atMs: this.account.nowMs,
+      requestId: call.requestId,
+      method: call.method,
+      path: call.path,
+      idempotencyKey: call.key ?? null,
+      status: null,
+      replayed: false,
+      paymentsMoved: 0,
+      movedMinor: 0,
+      faults: plan.kinds
+    }
+    this.entries.push(entry)
+    // Dropping in halves keeps the cost of the limit out of the ordinary request.
+    if (this.entries.length >= this.journalLimit * 2) this.entries = this.entries.slice(-this.journalLimit)
+    return entry
+  }
+
+  /** The journal, oldest first. */
+  requests(): ReadonlyArray<RequestEntry> {
+    return this.entries.slice(-this.journalLimit)
+  }
+
+  /** Takes the object that the call writes to; the answer of one that another request holds otherwise. */
+  hold(call: Call): Answer | undefined {
+    const id = heldObject(call)
+    if (id === undefined) return undefined
+    if (this.account.locked.has(id)) return lockTimeout
+    this.account.locked.add(id)
+    return undefined
+  }
+
+  /** Runs the call as the plan says and gives its object back. */
+  run(call: Call, plan: Plan, entry: OpenEntry): Answer {
+    const answer = this.runWith(call, plan, entry)
+    const id = heldObject(call)
+    if (id !== undefined) this.account.locked.delete(id)
+    return answer
+  }
+
+  private runWith(call: Call, plan: Plan, entry: OpenEntry): Answer {
+    const fault = plan.verdict
+    if (fault?.kind !== "serverError") return this.execute(call, entry)
+    if (fault.effect === "done") this.execute(call, entry)
+    if (fault.effect === "later") {
+      const dueMs = this.account.nowMs + (fault.laterMs ?? defaultLaterMs)
+      this.pending.push({ dueMs, run: () => this.execute(call, entry) })
+    }
+    return serverError(fault.stored)
+  }
+
+  private execute(call: Call, entry: OpenEntry): Answer {
+    const answer = endpoints.execute(this.account, call)
+    this.note(entry)
+    return answer
+  }
+
+  private note(entry: OpenEntry): void {
+    if (this.account.moved.length === 0) return
+    for (const moved of this.account.moved) {
+      entry.paymentsMoved++
+      entry.movedMinor += moved.amountMinor
+    }
+    this.account.moved = []
+  }
+
+  /** Runs what 500 answers left for later and is due on the virtual clock; all of it when `all`. */
+  rollForward(all = false): void {
+    if (this.pending.length === 0) return
+    const nowMs = this.account.nowMs
+    const due = this.pending.filter((item) => all || item.dueMs <= nowMs)
+    this.pending = this.pending.filter((item) => !due.includes(item))
+    for (const item of due) item.run()
+  }
+
+  /** Ends what waits outside the API; the money it moves belongs to no request. */
+  settle(intentId: string, outcome: "succeeded" | "failed" | undefined): IntentRecord | undefined {
+    const intent = settle(this.account, intentId, outcome)
+    this.account.moved = []
+    return intent
+  }
+
+  /** One entry per identity and currency; intents without a payment count 0. */
+  books(): ReadonlyArray<BookEntry> {
+    const totals = new Map<string, { -readonly [K in keyof BookEntry]: BookEntry[K] }>()
+    const add = (metadata: MetadataRecord, stripeCustomer: string | null, currency: string, paidMinor: number | null) => {
+      const customer = metadata["customer_id"] ?? stripeCustomer ?? ""
+      const billingPeriod = metadata["billing_period"] ?? ""
+      const item = metadata["item"] ?? ""
+      const namespace = metadata["namespace"] ?? defaultNamespace
+      const key = JSON.stringify([namespace, customer, billingPeriod, item, currency])
+      const entry = totals.get(key) ?? {
+        customer,
+        billingPeriod,
+        item,
+        payments: 0,
+        amountMinor: 0,
+        currency,
+        ...(namespace === defaultNamespace ? {} : { namespace })
+      }
+      totals.set(key, entry)
+      if (paidMinor === null) return
+      entry.payments++
+      entry.amountMinor += paidMinor
+    }
+    for (const intent of this.account.intents.values()) {
+      const paidMinor = intent.status === "succeeded" ? intent.amountReceivedMinor : null
+      add(intent.metadata, intent.customer, intent.currency, paidMinor)
+    }
+    for (const charge of this.account.charges.values()) {
+      if (charge.intent !== null) continue
+      add(charge.metadata, charge.customer, charge.currency, charge.status === "succeeded" ? charge.amountMinor : null)
+    }
+    return [...totals.values()]
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * `/_sim/…`: the simulator's own endpoints, for tests and programs outside this process.
+ */
+import { Result, Schema } from "effect"
+import { Fault } from "../Fault.ts"
+import * as render from "./render.ts"
+import type { Simulator } from "./Simulator.ts"
+
+/** An answer of the admin interface, as JSON. */
+export interface AdminAnswer {
+  readonly status: number
+  readonly body: unknown
+}
+
+const done: AdminAnswer = { status: 200, body: { ok: true } }
+
+const decode = <A>(schema: Schema.Decoder<A>, text: string, use: (value: A) => AdminAnswer): AdminAnswer => {
+  const decoded = Schema.decodeUnknownResult(Schema.fromJsonString(schema))(text === "" ? "{}" : text)
+  return Result.isSuccess(decoded)
+    ? use(decoded.success)
+    : { status: 400, body: { error: { message: String(decoded.failure) } } }
+}
+
+const Advance = Schema.Struct({ ms: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)) })
+const Switch = Schema.Struct({ enabled: Schema.Boolean })
+const Settle = Schema.Struct({ outcome: Schema.optionalKey(Schema.Literals(["succeeded", "failed"])) })
+
+const settled = (simulator: Simulator, id: string, text: string): AdminAnswer =>
+  decode(Settle, text, ({ outcome }) => {
+    const intent = simulator.settle(id, outcome)
+    return intent === undefined
+      ? { status: 404, body: { error: { message: `${id} is not waiting to be settled` } } }
+      : { status: 200, body: render.paymentIntent(intent) }
+  })
+
+const clock = (simulator: Simulator): AdminAnswer => ({ status: 200, body: { nowMs: simulator.account.nowMs } })
+
+/** Answers an admin request. */
+export const answer = (simulator: Simulator, method: string, path: string, text: string): AdminAnswer => {
+  if (method === "POST" && path.startsWith("/_sim/settle/")) return settled(simulator, path.slice(13), text)
+  switch (`${method} ${path}`) {
+    case "GET /_sim/health":
+      return done
+    case "GET /_sim/books":
+      return { status: 200, body: simulator.books() }
+    case "GET /_sim/requests":
+      return { status: 200, body: simulator.requests() }
+    case "GET /_sim/faults":
+      return { status: 200, body: simulator.faults.list() }
+    case "POST /_sim/faults":
+      return decode(Schema.Union([Fault, Schema.Array(Fault)]), text, (given) => {
+        const faults: ReadonlyArray<Fault> = "action" in given ? [given] : given
+        for (const fault of faults) simulator.faults.add(fault)
+        return done
+      })
+    case "DELETE /_sim/faults":
+      simulator.faults.clear()
+      return done
+    case "GET /_sim/clock":
+      return clock(simulator)
+    case "POST /_sim/clock/advance":
+      return decode(Advance, text, ({ ms }) => {
+        simulator.account.advance(ms)
+        simulator.rollForward()
+        return clock(simulator)
+      })
+    case "POST /_sim/roll_forward":
+      simulator.rollForward(true)
+      return done
+    case "POST /_sim/idempotency":
+      return decode(Switch, text, ({ enabled }) => {
+        simulator.keys.enabled = enabled
+        return done
+      })
+    default:
+      return { status: 404, body: { error: { message: `No such admin endpoint: ${method} ${path}` } } }
+  }
+}

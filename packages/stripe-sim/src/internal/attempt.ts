@@ -1,0 +1,127 @@
+/**
+ * One attempt to take the money of a PaymentIntent, and what settles it later.
+ *
+ * The only place where a PaymentIntent becomes `succeeded`; every way in checks the status first, so an intent
+ * succeeds at most once. Refuses to read parameters.
+ */
+import { authenticationRequired, type Decline } from "../TestCards.ts"
+import type { Account } from "./Account.ts"
+import { type Answer, declined, ok } from "./answer.ts"
+import type { ChargeRecord, IntentRecord, PaymentMethodRecord } from "./records.ts"
+import * as render from "./render.ts"
+
+/** How the caller wants the attempt made. */
+export interface AttemptOptions {
+  readonly offSession: boolean
+  readonly errorOnRequiresAction: boolean
+  readonly show: (intent: IntentRecord) => Answer
+}
+
+const newCharge = (
+  account: Account,
+  intent: IntentRecord,
+  method: PaymentMethodRecord,
+  status: ChargeRecord["status"],
+  decline: Decline | null
+): ChargeRecord =>
+  account.charges.put({
+    id: account.nextId("ch_3"),
+    seq: account.charges.nextSeq,
+    createdS: account.nowS,
+    status,
+    amountMinor: intent.amountMinor,
+    currency: intent.currency,
+    customer: intent.customer,
+    intent: intent.id,
+    method,
+    description: intent.description,
+    metadata: intent.metadata,
+    decline
+  })
+
+const succeed = (account: Account, intent: IntentRecord, chargeId: string): IntentRecord => {
+  account.move(intent.id, intent.amountMinor, intent.currency)
+  return account.intents.put({
+    ...intent,
+    status: "succeeded",
+    amountReceivedMinor: intent.amountMinor,
+    latestCharge: chargeId,
+    failure: null
+  })
+}
+
+const failWith = (account: Account, intent: IntentRecord, charge: ChargeRecord, decline: Decline): IntentRecord =>
+  account.intents.put({
+    ...intent,
+    status: "requires_payment_method",
+    paymentMethod: null,
+    latestCharge: charge.id,
+    failure: { decline, chargeId: charge.id, method: charge.method }
+  })
+
+const refuseCard = (
+  account: Account,
+  intent: IntentRecord,
+  method: PaymentMethodRecord,
+  decline: Decline
+): Answer => {
+  const charge = newCharge(account, intent, method, "failed", decline)
+  return declined(decline, charge, method, failWith(account, intent, charge, decline))
+}
+
+/** Charges the method for the intent, whose status must allow a confirm. */
+export const attempt = (
+  account: Account,
+  before: IntentRecord,
+  method: PaymentMethodRecord,
+  options: AttemptOptions
+): Answer => {
+  const intent: IntentRecord = { ...before, paymentMethod: method.id }
+  const { authentication, decline, settlesLater } = method.behaviour
+  if (authentication === "always" || (authentication === "on_session" && !options.offSession)) {
+    return options.offSession || options.errorOnRequiresAction
+      ? refuseCard(account, intent, method, authenticationRequired)
+      : options.show(account.intents.put({ ...intent, status: "requires_action", failure: null }))
+  }
+  if (settlesLater) {
+    const charge = newCharge(account, intent, method, "pending", null)
+    return options.show(
+      account.intents.put({ ...intent, status: "processing", latestCharge: charge.id, failure: null })
+    )
+  }
+  if (decline !== undefined) return refuseCard(account, intent, method, decline)
+  return options.show(succeed(account, intent, newCharge(account, intent, method, "succeeded", null).id))
+}
+
+const settlementFailure: Decline = {
+  code: "card_declined",
+  declineCode: "generic_decline",
+  message: "The payment could not be settled."
+}
+
+/**
+ * Ends what waits outside the API: a `processing` payment settles, a `requires_action` customer authenticates.
+ * Without an outcome the method decides. Undefined when the intent waits for neither.
+ */
+export const settle = (
+  account: Account,
+  intentId: string,
+  outcome: "succeeded" | "failed" | undefined
+): IntentRecord | undefined => {
+  const intent = account.intents.get(intentId)
+  const method = account.methods.get(intent?.paymentMethod ?? "")
+  if (intent === undefined || method === undefined) return undefined
+  if (intent.status !== "processing" && intent.status !== "requires_action") return undefined
+  const decline = outcome === "succeeded"
+    ? null
+    : method.behaviour.decline ?? (outcome === "failed" ? settlementFailure : null)
+  const pending = account.charges.get(intent.latestCharge ?? "")
+  const status = decline === null ? "succeeded" : "failed"
+  const charge = intent.status === "processing" && pending !== undefined
+    ? account.charges.put({ ...pending, status, decline })
+    : newCharge(account, intent, method, status, decline)
+  return decline === null ? succeed(account, intent, charge.id) : failWith(account, intent, charge, decline)
+}
+
+/** An answer that shows the intent as it is now. */
+export const shown = (intent: IntentRecord): Answer => ok(() => render.paymentIntent(intent))

@@ -1,0 +1,67 @@
+/**
+ * Lists as Stripe pages them: newest first, by cursor.
+ *
+ * Defines the filters every list shares (`created`, `limit`, `starting_after`, `ending_before`). Refuses filters on
+ * metadata, which Stripe's lists do not have either.
+ */
+import type { Stripe } from "stripe"
+import { type Answer, invalid, missing, ok } from "./answer.ts"
+import type { Collection } from "./Account.ts"
+import { inHash, integer, type Params, text } from "./params.ts"
+
+interface Listed {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly customer: string | null
+}
+
+const bound = (params: Params, key: string): number | undefined => {
+  const value = inHash(params, "created", key)
+  return value === undefined ? undefined : Number(value)
+}
+
+/** The page that the parameters ask for. */
+export const page = <A extends Listed>(
+  items: Collection<A>,
+  params: Params,
+  options: {
+    readonly url: string
+    readonly what: string
+    readonly show: (item: A) => unknown
+    readonly where?: (item: A) => boolean
+  }
+): Answer => {
+  const limit = integer(params, "limit") ?? 10
+  if (limit < 1) return invalid("This value must be greater than or equal to 1.", "limit", "parameter_invalid_integer")
+  if (limit > 100) return invalid("This value must be less than or equal to 100.", "limit", "parameter_invalid_integer")
+  const after = text(params, "starting_after")
+  const before = text(params, "ending_before")
+  const cursorId = after ?? before
+  const cursor = cursorId === undefined ? undefined : items.get(cursorId)
+  if (cursorId !== undefined && cursor === undefined) {
+    return missing(options.what, cursorId, after === undefined ? "ending_before" : "starting_after", false)
+  }
+  const exactS = integer(params, "created")
+  const fromS = Math.max(exactS ?? 0, bound(params, "gte") ?? 0, (bound(params, "gt") ?? -1) + 1)
+  const toS = Math.min(exactS ?? Infinity, bound(params, "lte") ?? Infinity, (bound(params, "lt") ?? Infinity) - 1)
+  const found: Array<A> = []
+  for (const item of items.newestFirst(text(params, "customer"), after === undefined ? undefined : cursor?.seq)) {
+    // Time never runs backwards, so everything further on is older still.
+    if (item.createdS < fromS) break
+    if (after !== undefined && cursor !== undefined && item.seq >= cursor.seq) continue
+    if (after === undefined && cursor !== undefined && item.seq <= cursor.seq) continue
+    if (item.createdS > toS || options.where?.(item) === false) continue
+    found.push(item)
+    // A page backwards wants the oldest of what is newer than the cursor, so it reads on.
+    if (found.length > limit && before === undefined) break
+  }
+  const more = found.length > limit
+  const data = before === undefined ? found.slice(0, limit) : found.slice(-limit)
+  return ok((): Stripe.ApiList<unknown> => ({
+    object: "list",
+    data: data.map(options.show),
+    has_more: more,
+    url: options.url
+  }))
+}

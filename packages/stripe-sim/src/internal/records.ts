@@ -1,0 +1,93 @@
+/**
+ * What the account remembers of each object, as small immutable records.
+ *
+ * A record is replaced, never changed: a saved answer can hold the version it showed and render it again years
+ * later. Refuses to know HTTP and Stripe's full shapes (`render.ts` makes those).
+ */
+import type { Behaviour, Decline } from "../TestCards.ts"
+
+/** Metadata as Stripe stores it. */
+export type MetadataRecord = Readonly<Record<string, string>>
+
+/** A customer, alive or deleted. */
+export interface CustomerRecord {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly deleted: boolean
+  readonly email: string | null
+  readonly name: string | null
+  readonly description: string | null
+  readonly phone: string | null
+  readonly metadata: MetadataRecord
+  readonly defaultPaymentMethod: string | null
+}
+
+/** A payment method with what it does when charged. */
+export interface PaymentMethodRecord {
+  readonly id: string
+  readonly createdS: number
+  readonly customer: string | null
+  readonly metadata: MetadataRecord
+  readonly behaviour: Behaviour
+}
+
+/** The states of a PaymentIntent that the simulator reaches. */
+export type IntentStatus =
+  | "requires_payment_method"
+  | "requires_confirmation"
+  | "requires_action"
+  | "processing"
+  | "succeeded"
+  | "canceled"
+
+/** Why the last attempt failed. */
+export interface IntentFailure {
+  readonly decline: Decline
+  readonly chargeId: string | undefined
+  readonly method: PaymentMethodRecord
+}
+
+/** A PaymentIntent. Amounts in minor units, times in seconds. */
+export interface IntentRecord {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly status: IntentStatus
+  readonly amountMinor: number
+  readonly amountReceivedMinor: number
+  readonly currency: string
+  readonly customer: string | null
+  readonly paymentMethod: string | null
+  readonly paymentMethodTypes: ReadonlyArray<string>
+  readonly allowedTypes: ReadonlyArray<string> | null
+  readonly automaticMethods: "off" | "always" | "never"
+  readonly captureMethod: "automatic" | "automatic_async"
+  readonly description: string | null
+  readonly receiptEmail: string | null
+  readonly statementDescriptor: string | null
+  readonly statementDescriptorSuffix: string | null
+  readonly transferGroup: string | null
+  readonly setupFutureUsage: "off_session" | "on_session" | null
+  readonly metadata: MetadataRecord
+  readonly failure: IntentFailure | null
+  readonly latestCharge: string | null
+  readonly canceledAtS: number | null
+  readonly cancellationReason: string | null
+}
+
+/** A charge: an attempt of a PaymentIntent, or a payment of the old one-call API (`intent` is null). */
+export interface ChargeRecord {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly status: "succeeded" | "pending" | "failed"
+  readonly amountMinor: number
+  readonly currency: string
+  readonly customer: string | null
+  readonly intent: string | null
+  readonly method: PaymentMethodRecord
+  readonly description: string | null
+  readonly metadata: MetadataRecord
+  readonly decline: Decline | null
+}
