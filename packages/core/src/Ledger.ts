@@ -153,10 +153,10 @@ export class Ledger extends Context.Service<Ledger, {
   /** Takes over up to `limit` charges whose lease ran out, oldest first, skipping rows that others are taking. */
   readonly takeExpired: (worker: string, limit: number) => Effect.Effect<ReadonlyArray<ClaimedCharge>, LedgerError>
   /** Settled charges that moved no money and whose room under the cap has not been given back yet. */
-  readonly releaseDue: (limit: number) => Effect.Effect<ReadonlyArray<{ readonly chargeKey: ChargeKey; readonly request: ChargeRequest }>, LedgerError>
-  /** Notes that the room was given back. */
-  readonly markReleased: (chargeKey: ChargeKey) => Effect.Effect<void, LedgerError>
-  /** Takes declined or rejected charges up again by an explicit act; a decline's next attempt is `n + 1`. Answers how many moved. */
+  readonly releaseDue: (limit: number) => Effect.Effect<ReadonlyArray<{ readonly chargeKey: ChargeKey; readonly attempt: number }>, LedgerError>
+  /** Notes that the room of this attempt was given back; nothing happens when the charge has been taken up again. */
+  readonly markReleased: (chargeKey: ChargeKey, attempt: number) => Effect.Effect<void, LedgerError>
+  /** Takes declined or rejected charges up again by an explicit act; the next attempt is always `n + 1`. Answers how many moved. */
   readonly reopen: (input: {
     readonly chargeKeys: ReadonlyArray<ChargeKey>
     readonly from: ReadonlyArray<"declined" | "rejected">

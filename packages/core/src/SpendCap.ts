@@ -16,6 +16,13 @@ export interface CapScope {
   readonly currency: Currency
 }
 
+/** Room for one charge: its key, its attempt (1, 2, …) and its amount in minor units. */
+export interface Reservation extends CapScope {
+  readonly chargeKey: ChargeKey
+  readonly attempt: number
+  readonly amountMinor: number
+}
+
 /** Figures of one cap in minor units. */
 export interface CapReport extends CapScope {
   readonly expectedMinor: bigint
@@ -39,12 +46,15 @@ export const capOf = (expectedMinor: bigint, headroomPercent: number): bigint =>
 export class SpendCap extends Context.Service<SpendCap, {
   /** Opens a cap. The same figures again change nothing; other figures are `CapAlreadyOpen`. */
   readonly open: (input: CapScope & { readonly expectedMinor: bigint; readonly headroomPercent: number }) => Effect.Effect<CapReport, SpendCapError>
-  /** Takes room for one charge, keyed by its key: a second reserve of the same key changes nothing. */
-  readonly reserve: (input: CapScope & { readonly chargeKey: ChargeKey; readonly amountMinor: number }) => Effect.Effect<void, SpendCapError>
+  /**
+   * Takes room for one charge, keyed by its key: a second reserve of the same key takes no more. The reservation
+   * carries the highest attempt that reserved, so that the late release of an earlier attempt cannot undo a later one.
+   */
+  readonly reserve: (input: Reservation) => Effect.Effect<void, SpendCapError>
   /** Takes room for money that has moved already, even over the cap; answers the overrun in minor units, 0 when it fits. */
-  readonly reserveByForce: (input: CapScope & { readonly chargeKey: ChargeKey; readonly amountMinor: number }) => Effect.Effect<bigint, SpendCapError>
-  /** Gives room back, on evidence that no money moved. Twice is once. */
-  readonly release: (chargeKey: ChargeKey) => Effect.Effect<void, SpendCapError>
+  readonly reserveByForce: (input: Reservation) => Effect.Effect<bigint, SpendCapError>
+  /** Gives room back, on evidence that this attempt moved no money. Twice is once; nothing happens when a later attempt has reserved. */
+  readonly release: (chargeKey: ChargeKey, attempt: number) => Effect.Effect<void, SpendCapError>
   /** Sets new figures by an explicit act that is recorded with actor and reason. */
   readonly raise: (input: CapScope & {
     readonly expectedMinor: bigint

@@ -217,12 +217,12 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       ),
     releaseDue: (limit) =>
       Effect.sync(() =>
-        [...rows.values()].filter((row) => row.releaseDue).slice(0, limit).map(({ chargeKey, request }) => ({ chargeKey, request }))
+        [...rows.values()].filter((row) => row.releaseDue).slice(0, limit).map(({ attempt, chargeKey }) => ({ chargeKey, attempt }))
       ),
-    markReleased: (chargeKey) =>
+    markReleased: (chargeKey, attempt) =>
       Effect.sync(() => {
         const row = rows.get(chargeKey)
-        if (row !== undefined) row.releaseDue = false
+        if (row?.attempt === attempt) row.releaseDue = false
       }),
     reopen: ({ chargeKeys, from, actor, reason }) =>
       Effect.sync(() => {
@@ -230,8 +230,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         for (const chargeKey of chargeKeys) {
           const row = rows.get(chargeKey)
           if (row === undefined || (row.state !== "declined" && row.state !== "rejected") || !from.includes(row.state)) continue
-          // A decline was final for its attempt; a refusal before Stripe used none up unless an object exists.
-          if (row.state === "declined" || row.paymentIntentId !== null) row.attempt += 1
+          row.attempt += 1
           row.outcome = null
           row.releaseDue = false
           row.leaseUntilMs = 0

@@ -1,7 +1,7 @@
 /** The cap over two maps. Steps are synchronous, so that checking and taking room is one act. */
 import { Effect } from "effect"
 import type { ChargeKey } from "../ChargeKey.ts"
-import { type CapReport, type CapScope, capOf, type SpendCap } from "../SpendCap.ts"
+import { type CapReport, type CapScope, capOf, type Reservation, type SpendCap } from "../SpendCap.ts"
 import { CapAlreadyOpen, CapClosed, CapExceeded, CapMissing, SpendCapError, type SpendCapErrorReason } from "../SpendCapError.ts"
 
 interface Cap extends CapScope {
@@ -17,15 +17,21 @@ const fail = (reason: SpendCapErrorReason, chargeKey: ChargeKey | null = null) =
 
 export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.sync(() => {
   const caps = new Map<string, Cap>()
-  const reservations = new Map<ChargeKey, { readonly cap: Cap; readonly amountMinor: bigint }>()
+  const reservations = new Map<ChargeKey, { readonly cap: Cap; readonly amountMinor: bigint; attempt: number }>()
 
   const report = (cap: Cap): CapReport => ({ ...cap, capMinor: capOf(cap.expectedMinor, cap.headroomPercent) })
   const missing = (scope: CapScope, chargeKey: ChargeKey | null = null) =>
     fail(new CapMissing({ billingPeriod: scope.billingPeriod, currency: scope.currency }), chargeKey)
-  const hold = (cap: Cap, chargeKey: ChargeKey, amountMinor: bigint) => {
-    cap.reservedMinor += amountMinor
+  const hold = (cap: Cap, { amountMinor, attempt, chargeKey }: Reservation) => {
+    cap.reservedMinor += BigInt(amountMinor)
     cap.reservations += 1
-    reservations.set(chargeKey, { cap, amountMinor })
+    reservations.set(chargeKey, { cap, amountMinor: BigInt(amountMinor), attempt })
+  }
+  /** True when the key holds room already; the reservation then belongs to the higher attempt. */
+  const holds = ({ attempt, chargeKey }: Reservation) => {
+    const found = reservations.get(chargeKey)
+    if (found !== undefined) found.attempt = Math.max(found.attempt, attempt)
+    return found !== undefined
   }
 
   return {
@@ -54,7 +60,7 @@ export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.syn
       }),
     reserve: (input) =>
       Effect.suspend(() => {
-        if (reservations.has(input.chargeKey)) return Effect.void
+        if (holds(input)) return Effect.void
         const cap = caps.get(keyOf(input))
         if (cap === undefined) return missing(input, input.chargeKey)
         if (cap.closed) {
@@ -73,21 +79,21 @@ export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.syn
             input.chargeKey
           )
         }
-        hold(cap, input.chargeKey, BigInt(input.amountMinor))
+        hold(cap, input)
         return Effect.void
       }),
     reserveByForce: (input) =>
       Effect.suspend(() => {
         const cap = caps.get(keyOf(input))
         if (cap === undefined) return missing(input, input.chargeKey)
-        if (!reservations.has(input.chargeKey)) hold(cap, input.chargeKey, BigInt(input.amountMinor))
+        if (!holds(input)) hold(cap, input)
         const over = cap.reservedMinor - report(cap).capMinor
         return Effect.succeed(over > 0n ? over : 0n)
       }),
-    release: (chargeKey) =>
+    release: (chargeKey, attempt) =>
       Effect.sync(() => {
         const found = reservations.get(chargeKey)
-        if (found === undefined) return
+        if (found === undefined || found.attempt > attempt) return
         reservations.delete(chargeKey)
         found.cap.reservedMinor -= found.amountMinor
         found.cap.reservations -= 1

@@ -1,0 +1,349 @@
+/**
+ * The steps of one charge: claim, reserve, create, attach, confirm, settle, release. The order and what follows each
+ * failure is `docs/protocol.md`; this module is that page in code. It knows no driver and makes no call inside a
+ * database transaction.
+ */
+import {
+  ChargeConflict, ChargeError, ChargeGateway, ChargeInProgress, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
+  type ChargeRequest, type ClaimedCharge, chargeTerms, Canceled, Declined, FaultPoint, InvalidRequest, Ledger, LedgerError,
+  type LedgerErrorReason, movedNothing, periodHasBegun, type PipelineError, Processing, Rejected, RequiresAction, SpendCap,
+  type GatewayPayment, Succeeded
+} from "@purser/core"
+import { Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result, Schedule } from "effect"
+import { mismatchOf } from "./internal/evidence.ts"
+import { confirmUntilKnown, look, obtain, orderOf, patiently } from "./internal/gatewaySteps.ts"
+import { PipelineOptions } from "./PipelineOptions.ts"
+
+const foreignKeys = Metric.counter("purser_foreign_key_mismatch_total", {
+  description: "requests whose sender's idempotency key differs from ours; ours was used"
+})
+const charges = Metric.counter("purser_charges_total", { description: "charges settled by this process, by state" })
+const overruns = Metric.counter("purser_cap_overrun_total", { description: "payments found after their room under the cap was given back" })
+
+const generationsMax = 5
+
+/** Charges one request, or goes on with a claimed one. Every method needs nothing. */
+export class ChargePipeline extends Context.Service<ChargePipeline, {
+  /** Takes a request from claim to outcome. A repeated delivery gets the recorded outcome, or waits for the one in work here. */
+  readonly charge: (request: ChargeRequest) => Effect.Effect<ChargeOutcome, PipelineError>
+  /** Goes on with a charge that the caller has taken over. */
+  readonly resume: (charge: ClaimedCharge) => Effect.Effect<ChargeOutcome, PipelineError>
+  /** Gives back the room of charges that moved no money, where an earlier attempt to do so was cut short; answers how many. */
+  readonly releaseDue: (limit: number) => Effect.Effect<number, PipelineError>
+}>()("@purser/engine/ChargePipeline") {
+  /** The pipeline over whatever ledger, cap and gateway the app provides. */
+  static readonly layer: Layer.Layer<ChargePipeline, Config.ConfigError, Ledger | SpendCap | ChargeGateway> = Layer.effect(
+    ChargePipeline,
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const cap = yield* SpendCap
+      const gateway = yield* ChargeGateway
+      const fault = yield* FaultPoint
+      const given = yield* Effect.serviceOption(PipelineOptions)
+      const settings = Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig
+      const inWork = new Map<ChargeKey, { readonly request: ChargeRequest; readonly done: Deferred.Deferred<ChargeOutcome, PipelineError> }>()
+
+      const ledgerFailure = (chargeKey: ChargeKey, reason: LedgerErrorReason) => new LedgerError({ reason, chargeKey })
+      const reservationOf = ({ attempt, lease, request }: ClaimedCharge) => ({
+        namespace: request.namespace,
+        billingPeriod: request.billingPeriod,
+        currency: request.currency,
+        chargeKey: lease.chargeKey,
+        attempt,
+        amountMinor: request.amountMinor
+      })
+
+      const release = Effect.fnUntraced(function*(chargeKey: ChargeKey, attempt: number) {
+        yield* cap.release(chargeKey, attempt)
+        yield* ledger.markReleased(chargeKey, attempt)
+        yield* fault("after-release", chargeKey)
+      })
+
+      /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */
+      const settle = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome) {
+        const { chargeKey } = charge.lease
+        const answer = yield* ledger.settle({
+          lease: charge.lease,
+          attempt: charge.attempt,
+          paymentIntentId,
+          outcome,
+          pollAfterMs: settings.pollMs
+        }).pipe(
+          Effect.retry({
+            while: (error) => error.isRetryable,
+            schedule: Schedule.exponential(settings.backoffMs),
+            times: settings.attemptsMax
+          })
+        )
+        yield* fault("after-settle", chargeKey)
+        if (answer._tag === "LeaseLost") {
+          return yield* ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: settings.handBackMs }))
+        }
+        if (answer._tag === "Settled") {
+          yield* Metric.update(Metric.withAttributes(charges, { state: answer.outcome._tag }), 1)
+          if (movedNothing(outcome)) {
+            // Left to the sweeper when the store is away: the room is held too long rather than given twice.
+            yield* release(chargeKey, charge.attempt).pipe(
+              Effect.catch((error) => Effect.logWarning(`room under the cap is given back later: ${error.message}`))
+            )
+          } else if (outcome._tag === "Succeeded" && charge.resumed) yield* holdRoom(charge)
+        }
+        return answer.outcome
+      })
+
+      /** A payment found late may have lost its room: take it back whatever the cap says, and be loud. */
+      const holdRoom = Effect.fnUntraced(function*(charge: ClaimedCharge) {
+        const { request } = charge
+        const over = yield* cap.reserveByForce(reservationOf(charge)).pipe(
+          Effect.catch((error) => Effect.as(Effect.logError(`a payment holds no room under the cap: ${error.message}`), 0n))
+        )
+        if (over > 0n) {
+          yield* Metric.update(overruns, 1)
+          yield* Effect.logError(`${request.billingPeriod} ${request.currency} is ${over} minor units over its cap`)
+        }
+      })
+
+      const reject = (charge: ClaimedCharge, code: string, detail: string) =>
+        settle(charge, charge.paymentIntentId, new Rejected({ chargeKey: charge.lease.chargeKey, alreadySettled: false, code, detail }))
+
+      const quarantine = Effect.fnUntraced(function*(charge: ClaimedCharge, detail: string) {
+        yield* Effect.logError(`quarantined: ${detail}`)
+        yield* ledger.quarantine(charge.lease, detail)
+        return yield* ledgerFailure(charge.lease.chargeKey, new ChargeQuarantined({ detail }))
+      })
+
+      /** Takes room; `undefined` when it was taken, else the outcome of the refusal. */
+      const reserve = Effect.fnUntraced(function*(charge: ClaimedCharge) {
+        const taken = yield* Effect.result(cap.reserve(reservationOf(charge)))
+        yield* fault("after-reserve", charge.lease.chargeKey)
+        if (Result.isSuccess(taken)) return undefined
+        const { reason } = taken.failure
+        if (reason._tag === "CapUnavailable") return yield* taken.failure
+        const code = { CapExceeded: "cap_exceeded", CapMissing: "cap_missing", CapClosed: "cap_closed", CapAlreadyOpen: "cap_already_open" }[reason._tag]
+        return yield* reject(charge, code, reason.message)
+      })
+
+      /** Decides the charge from an object whose state is final for this attempt. */
+      const conclude = (charge: ClaimedCharge, payment: GatewayPayment): Effect.Effect<ChargeOutcome, PipelineError> => {
+        const common = { chargeKey: charge.lease.chargeKey, alreadySettled: false, paymentIntentId: payment.id }
+        switch (payment.status) {
+          case "succeeded":
+            return settle(charge, payment.id, new Succeeded({ ...common, chargeId: payment.chargeId, amountReceivedMinor: payment.amountReceivedMinor }))
+          case "processing":
+            return settle(charge, payment.id, new Processing(common))
+          case "requires_action":
+            return settle(charge, payment.id, new RequiresAction({ ...common, detail: "the customer must authenticate" }))
+          case "declined":
+            return settle(charge, payment.id, new Declined({
+              ...common,
+              code: payment.decline?.code ?? "card_declined",
+              declineCode: payment.decline?.declineCode ?? null,
+              detail: payment.decline?.detail ?? "declined"
+            }))
+          case "canceled":
+            return settle(charge, payment.id, new Canceled({ ...common, detail: "canceled at the processor" }))
+          case "unconfirmed":
+            return Effect.die(new Error("Bug: an unconfirmed object concludes nothing"))
+        }
+      }
+
+      /** A certain refusal of the processor becomes the charge's outcome. */
+      const refused = (charge: ClaimedCharge, paymentIntentId: string | null, error: ChargeError): Effect.Effect<ChargeOutcome, PipelineError> => {
+        const { reason } = error
+        const common = { chargeKey: charge.lease.chargeKey, alreadySettled: false }
+        switch (reason._tag) {
+          case "CardDeclined":
+            return settle(charge, paymentIntentId, new Declined({
+              ...common, paymentIntentId, code: reason.code, declineCode: reason.declineCode, detail: reason.detail
+            }))
+          case "AuthenticationRequired":
+            return paymentIntentId === null
+              ? Effect.fail(error)
+              : settle(charge, paymentIntentId, new RequiresAction({ ...common, paymentIntentId, detail: reason.detail }))
+          case "InvalidRequest":
+            return settle(charge, paymentIntentId, new Rejected({ ...common, code: reason.code ?? "invalid_request", detail: reason.detail }))
+          case "PermissionDenied":
+            return settle(charge, paymentIntentId, new Rejected({ ...common, code: "permission_denied", detail: reason.detail }))
+          default:
+            return Effect.fail(error)
+        }
+      }
+
+      const onRefusal = (charge: ClaimedCharge, paymentIntentId: string | null) => <A extends ChargeOutcome>(
+        effect: Effect.Effect<A, PipelineError>
+      ): Effect.Effect<ChargeOutcome, PipelineError> =>
+        Effect.catchIf(
+          effect,
+          (error) => error._tag === "ChargeError" && error.outcome === "not_charged" && !error.isRetryable,
+          (error) => error._tag === "ChargeError" ? refused(charge, paymentIntentId, error) : Effect.fail(error)
+        )
+
+      /** The lease must outlast what comes; a worker that lost it stops here, though going on would be safe. */
+      const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, takenAtMs: number) {
+        const nowMs = yield* Clock.currentTimeMillis
+        if (nowMs - takenAtMs < charge.leaseLeftMs / 2) return
+        if (!(yield* ledger.extend(charge.lease))) {
+          return yield* ledgerFailure(charge.lease.chargeKey, new ChargeInProgress({ leaseLeftMs: settings.handBackMs }))
+        }
+      })
+
+      const confirm = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, takenAtMs: number): Effect.fn.Return<ChargeOutcome, PipelineError> {
+        const { chargeKey } = charge.lease
+        const refusal = yield* reserve(charge)
+        if (refusal !== undefined) return refusal
+        const paymentMethod = charge.paymentMethod
+        if (paymentMethod === null) {
+          return yield* reject(charge, "payment_method_missing", "no payment method was frozen with the attempt")
+        }
+        yield* keepLease(charge, takenAtMs)
+        return yield* confirmUntilKnown(gateway, settings, charge, { id, paymentMethod }, fault("before-confirm", chargeKey), fault("after-confirm", chargeKey)).pipe(
+          Effect.flatMap((payment) => decide(charge, payment, takenAtMs)),
+          onRefusal(charge, id)
+        )
+      })
+
+      /** Goes on from what the object says. */
+      const decide = (charge: ClaimedCharge, payment: GatewayPayment, takenAtMs: number): Effect.Effect<ChargeOutcome, PipelineError> => {
+        const mismatch = mismatchOf(charge, payment)
+        if (mismatch !== undefined) return quarantine(charge, mismatch)
+        switch (payment.status) {
+          case "unconfirmed":
+          case "declined":
+            // What was accepted and failed later is a decline of its attempt: asking again would be another attempt.
+            return charge.state === "processing"
+              ? conclude(charge, { ...payment, status: "declined" })
+              : confirm(charge, payment.id, takenAtMs)
+          case "canceled":
+            return renew(charge, payment.id, takenAtMs)
+          default:
+            return conclude(charge, payment)
+        }
+      }
+
+      const renew = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, takenAtMs: number): Effect.fn.Return<ChargeOutcome, PipelineError> {
+        if (charge.generation >= generationsMax) {
+          return yield* quarantine(charge, `${generationsMax} payment objects were canceled at the processor`)
+        }
+        if (!(yield* ledger.renew({ lease: charge.lease, generation: charge.generation, paymentIntentId: id }))) {
+          return yield* ledgerFailure(charge.lease.chargeKey, new ChargeInProgress({ leaseLeftMs: settings.handBackMs }))
+        }
+        const next: ClaimedCharge = {
+          ...charge,
+          state: "claimed",
+          generation: charge.generation + 1,
+          paymentIntentId: null,
+          paymentMethod: charge.request.paymentMethod ?? null
+        }
+        return yield* fromClaimed(next, takenAtMs)
+      })
+
+      const fromClaimed = Effect.fnUntraced(function*(charge: ClaimedCharge, takenAtMs: number): Effect.fn.Return<ChargeOutcome, PipelineError> {
+        const { chargeKey } = charge.lease
+        const refusal = yield* reserve(charge)
+        if (refusal !== undefined) return refusal
+        yield* fault("before-create", chargeKey)
+        const payment = yield* obtain(gateway, settings, charge)
+        yield* fault("after-create", chargeKey)
+        const mismatch = mismatchOf(charge, payment)
+        if (mismatch !== undefined) return yield* quarantine(charge, mismatch)
+        const paymentMethod = charge.paymentMethod ?? (yield* patiently(settings, charge, gateway.defaultPaymentMethod(orderOf(charge))))
+        const attached = yield* ledger.attach({ lease: charge.lease, generation: charge.generation, paymentIntentId: payment.id, paymentMethod })
+        yield* fault("after-attach", chargeKey)
+        if (attached._tag === "Lost") {
+          if (attached.winnerId !== payment.id) yield* cancelOrphan(charge, payment)
+          return yield* ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: settings.handBackMs }))
+        }
+        return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, takenAtMs)
+      })
+
+      /** Nobody knows this object's id but us, so that nobody can confirm it; leaving it would cost nothing but order. */
+      const cancelOrphan = (charge: ClaimedCharge, payment: GatewayPayment) =>
+        payment.status !== "unconfirmed"
+          ? quarantine(charge, `${payment.id} is ${payment.status}, but another object is attached`)
+          : gateway.cancel(orderOf(charge), payment.id).pipe(
+            Effect.catch((error) => Effect.logWarning(`orphan ${payment.id} is left unconfirmed: ${error.message}`))
+          )
+
+      const proceed = (charge: ClaimedCharge): Effect.Effect<ChargeOutcome, PipelineError> =>
+        Effect.gen(function*() {
+          yield* fault("after-claim", charge.lease.chargeKey)
+          const takenAtMs = yield* Clock.currentTimeMillis
+          const id = charge.paymentIntentId
+          if (id === null) return yield* onRefusal(charge, null)(fromClaimed(charge, takenAtMs))
+          return yield* decide(charge, yield* look(gateway, settings, charge, id), takenAtMs)
+        }).pipe(
+          // Unsettled for now: others may go on after a while, and at once when this worker is being stopped.
+          Effect.tapError((error) =>
+            error._tag !== "LedgerError"
+              ? Effect.ignore(ledger.handBack(charge.lease, settings.handBackMs, error.message))
+              : Effect.void
+          ),
+          Effect.onInterrupt(() => Effect.ignore(ledger.handBack(charge.lease, 0, "the worker was stopped"))),
+          Effect.annotateLogs({ chargeKey: charge.lease.chargeKey })
+        )
+
+      const claimAndProceed = Effect.fnUntraced(function*(request: ChargeRequest, chargeKey: ChargeKey): Effect.fn.Return<ChargeOutcome, PipelineError> {
+        yield* fault("before-claim", chargeKey)
+        const answer = yield* ledger.claim(request, settings.worker)
+        switch (answer._tag) {
+          case "Claimed":
+            return yield* proceed(answer.charge)
+          case "AlreadySettled":
+            return answer.outcome
+          case "InProgress":
+            return yield* ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: answer.leaseLeftMs }))
+          case "Quarantined":
+            return yield* ledgerFailure(chargeKey, new ChargeQuarantined({ detail: answer.detail }))
+          case "Conflict":
+            return yield* ledgerFailure(chargeKey, new ChargeConflict({ expected: answer.expected, actual: answer.actual }))
+        }
+      })
+
+      const charge = Effect.fn("ChargePipeline.charge")(function*(request: ChargeRequest): Effect.fn.Return<ChargeOutcome, PipelineError> {
+        const chargeKey = request.chargeKey
+        if (request.senderKey !== undefined && request.senderKey !== chargeKey) {
+          yield* Metric.update(foreignKeys, 1)
+          yield* Effect.logDebug("the sender's idempotency key differs from ours; ours is used")
+        }
+        if (request.allowFuture !== true && !periodHasBegun(request.billingPeriod, yield* Clock.currentTimeMillis)) {
+          return yield* new ChargeError({
+            reason: new InvalidRequest({
+              param: "billing_period",
+              code: "period_not_begun",
+              detail: `${request.billingPeriod} has not begun, and the request does not allow that`
+            }),
+            chargeKey,
+            requestId: null
+          })
+        }
+        const sibling = inWork.get(chargeKey)
+        const terms = chargeTerms(request)
+        if (sibling !== undefined && JSON.stringify(chargeTerms(sibling.request)) === JSON.stringify(terms)) {
+          return yield* Deferred.await(sibling.done)
+        }
+        if (sibling !== undefined) return yield* claimAndProceed(request, chargeKey)
+        const done = Deferred.makeUnsafe<ChargeOutcome, PipelineError>()
+        inWork.set(chargeKey, { request, done })
+        return yield* claimAndProceed(request, chargeKey).pipe(
+          Effect.onExit((exit) => {
+            inWork.delete(chargeKey)
+            // A delivery that waits here must not die with the one that was interrupted.
+            return Deferred.done(done, Exit.hasInterrupts(exit)
+              ? Exit.fail(ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: 0 })))
+              : exit)
+          })
+        )
+      })
+
+      return ChargePipeline.of({
+        charge,
+        resume: Effect.fn("ChargePipeline.resume")(proceed),
+        releaseDue: Effect.fnUntraced(function*(limit) {
+          const due = yield* ledger.releaseDue(limit)
+          yield* Effect.forEach(due, ({ attempt, chargeKey }) => release(chargeKey, attempt), { concurrency: 64, discard: true })
+          return due.length
+        })
+      })
+    })
+  )
+}

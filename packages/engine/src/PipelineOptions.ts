@@ -1,0 +1,56 @@
+/** What the pipeline may be told: who it is, how patient it is with the processor, and from when it must look before it creates. */
+import { Config, Context, Duration, Effect, Layer, Option, Random } from "effect"
+
+/** Settings of the pipeline; durations in milliseconds. */
+export interface PipelineSettings {
+  /** The name of this worker in leases and on the event trail. */
+  readonly worker: string
+  /** How often one step of one charge is tried at the processor before the charge is handed back. */
+  readonly attemptsMax: number
+  /** First wait between two tries of a step; each further one is twice as long, with jitter, up to `backoffMaxMs`. */
+  readonly backoffMs: number
+  readonly backoffMaxMs: number
+  /** After a hand-back, how long others leave the charge alone. */
+  readonly handBackMs: number
+  /** How often a payment that settles later is looked at. */
+  readonly pollMs: number
+  /** Age of the first claim past which a lost create is looked for before it is repeated: one hour less than Stripe keeps keys. */
+  readonly lookUpAfterMs: number
+  /** Set after the ledger was restored from a backup: every charge is looked for since then before anything is created. */
+  readonly restorePointMs: number | undefined
+}
+
+const settings = Config.all({
+  worker: Config.option(Config.NonEmptyString("PURSER_WORKER")),
+  attemptsMax: Config.Int("PURSER_GATEWAY_ATTEMPTS").pipe(Config.withDefault(6)),
+  backoff: Config.Duration("PURSER_GATEWAY_BACKOFF").pipe(Config.withDefault(Duration.millis(250))),
+  backoffMax: Config.Duration("PURSER_GATEWAY_BACKOFF_MAX").pipe(Config.withDefault(Duration.seconds(8))),
+  handBack: Config.Duration("PURSER_HAND_BACK").pipe(Config.withDefault(Duration.seconds(5))),
+  poll: Config.Duration("PURSER_PROCESSING_POLL").pipe(Config.withDefault(Duration.minutes(10))),
+  lookUpAfter: Config.Duration("PURSER_LOOK_UP_AFTER").pipe(Config.withDefault(Duration.hours(23))),
+  restorePoint: Config.option(Config.Date("PURSER_RESTORE_POINT"))
+})
+
+/** The settings in force. Without a layer of this service the pipeline reads `PURSER_…` keys of the configuration. */
+export class PipelineOptions extends Context.Service<PipelineOptions, PipelineSettings>()("@purser/engine/PipelineOptions") {
+  /** Settings from the configuration; a wrong value fails at start. */
+  static readonly fromConfig: Effect.Effect<PipelineSettings, Config.ConfigError> = Effect.gen(function*() {
+    const read = yield* settings
+    const suffix = (yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")
+    return {
+      worker: Option.getOrElse(read.worker, () => `worker-${suffix}`),
+      attemptsMax: Math.max(1, read.attemptsMax),
+      backoffMs: Duration.toMillis(read.backoff),
+      backoffMaxMs: Duration.toMillis(read.backoffMax),
+      handBackMs: Duration.toMillis(read.handBack),
+      pollMs: Duration.toMillis(read.poll),
+      lookUpAfterMs: Duration.toMillis(read.lookUpAfter),
+      restorePointMs: Option.isSome(read.restorePoint) ? read.restorePoint.value.getTime() : undefined
+    }
+  })
+
+  /** Settings given in the program, the rest from the configuration. */
+  static layer(given: Partial<PipelineSettings>): Layer.Layer<PipelineOptions, Config.ConfigError> {
+    return Layer.effect(PipelineOptions, Effect.map(PipelineOptions.fromConfig, (read) => ({ ...read, ...given })))
+  }
+}

@@ -1,0 +1,18 @@
+/** Whether an object at the processor is the one that the row describes. A difference stops everything for this charge. */
+import type { ClaimedCharge, GatewayPayment } from "@purser/core"
+
+/** What differs, in words, or `undefined` when all is as it should be. */
+export const mismatchOf = (charge: ClaimedCharge, payment: GatewayPayment): string | undefined => {
+  const { request } = charge
+  const differences = [
+    ["amount", request.amountMinor, payment.amountMinor],
+    ["currency", request.currency, payment.currency],
+    ["customer", request.stripeCustomerId, payment.stripeCustomerId],
+    ["charge key", charge.lease.chargeKey, payment.chargeKey],
+    ...(payment.status === "succeeded" ? [["amount received", request.amountMinor, payment.amountReceivedMinor] as const] : [])
+  ] as const
+  const found = differences.filter(([, ours, theirs]) => ours !== theirs)
+  return found.length === 0
+    ? undefined
+    : `${payment.id} differs from the row: ${found.map(([name, ours, theirs]) => `${name} is ${theirs}, not ${ours}`).join("; ")}`
+}
