@@ -40,16 +40,15 @@ export interface RunTotal {
   readonly reservedMinor: bigint
 }
 
-/** How one row of the run stands in the ledger. `conflict`: the ledger holds other terms for this identity. */
+/** How one row of the run stands in the ledger. `conflict`: the ledger holds other terms for this identity. `quarantined` rows wait for a person. */
 export interface RunRowReport {
   readonly line: number
   readonly chargeKey: ChargeKey
   readonly request: ChargeRequest
-  readonly state: ChargeState | "conflict" | "staged"
-  readonly quarantine: string | null
+  readonly state: ChargeState | "conflict" | "quarantined" | "staged"
   readonly paymentIntentId: string | null
   readonly receivedMinor: number
-  /** Decline code, refusal, or the conflicting terms, in words. */
+  /** Decline code, refusal, the conflicting terms or the reason of the quarantine, in words. */
   readonly detail: string | null
   /** True when the charge had been settled before this run was planned. */
   readonly settledBefore: boolean

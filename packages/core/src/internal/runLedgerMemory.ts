@@ -34,13 +34,12 @@ export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Led
       line,
       chargeKey,
       request,
-      state: charge === undefined ? "staged" : conflict ? "conflict" : charge.state,
-      quarantine: charge?.quarantine ?? null,
+      state: charge === undefined ? "staged" : conflict ? "conflict" : charge.quarantine !== null ? "quarantined" : charge.state,
       paymentIntentId: charge?.paymentIntentId ?? null,
       receivedMinor: outcome?._tag === "Succeeded" && !conflict ? outcome.amountReceivedMinor : 0,
       detail: conflict
         ? `the ledger holds ${charge.request.amountMinor} ${charge.request.currency}`
-        : outcome !== null && "detail" in outcome ? outcome.detail : null,
+        : charge?.quarantine ?? (outcome !== null && "detail" in outcome ? outcome.detail : null),
       settledBefore: book.settledBefore.has(chargeKey)
     }
   }
@@ -98,7 +97,7 @@ export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Led
     pending: (runId, afterLine, limit) =>
       Effect.sync(() =>
         reports(runId)
-          .filter((row) => row.line > afterLine && open.has(row.state) && row.quarantine === null)
+          .filter((row) => row.line > afterLine && open.has(row.state))
           .filter((row) => charges.get(row.chargeKey)!.leaseUntilMs <= clock.currentTimeMillisUnsafe())
           .slice(0, limit)
           .map(({ chargeKey, line, request }) => ({ chargeKey, line, request }))

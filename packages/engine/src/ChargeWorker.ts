@@ -1,0 +1,42 @@
+/**
+ * A worker: serves charge requests from the transport through the pipeline, and sweeps beside it. It holds no state;
+ * a killed one costs a lease.
+ */
+import { type ChargeGateway, ChargeServer, type Ledger, type SpendCap, type TransportError } from "@purser/core"
+import { Config, Context, Effect, Layer } from "effect"
+import { ChargePipeline } from "./ChargePipeline.ts"
+import { Sweeper } from "./Sweeper.ts"
+
+/** A worker of the app's transport, ledger, cap and gateway. */
+export class ChargeWorker extends Context.Service<ChargeWorker, {
+  /** Serves until interrupted, then finishes what it has taken. Fails when the transport cannot serve. */
+  readonly run: Effect.Effect<never, TransportError>
+}>()("@purser/engine/ChargeWorker") {
+  /** The worker as a service, to be run by the app; `PURSER_SWEEP=false` leaves sweeping to others. */
+  static readonly layerNoDeps: Layer.Layer<ChargeWorker, Config.ConfigError, ChargeServer | ChargePipeline | Sweeper> = Layer.effect(
+    ChargeWorker,
+    Effect.gen(function*() {
+      const server = yield* ChargeServer
+      const pipeline = yield* ChargePipeline
+      const sweeper = yield* Sweeper
+      const sweeps = yield* Config.Boolean("PURSER_SWEEP").pipe(Config.withDefault(true))
+      const serve = server.serve(pipeline.charge)
+      return ChargeWorker.of({ run: sweeps ? Effect.raceFirst(serve, sweeper.run) : serve })
+    })
+  )
+
+  /** A worker that runs as long as the layer lives. What stops it is logged as fatal and kept for whoever awaits `run`. */
+  static readonly layer: Layer.Layer<never, Config.ConfigError, ChargeServer | Ledger | SpendCap | ChargeGateway> = Layer.effectDiscard(
+    Effect.gen(function*() {
+      const worker = yield* ChargeWorker
+      yield* worker.run.pipe(
+        Effect.tapCause((cause) => Effect.logFatal("the worker stopped", cause)),
+        Effect.forkScoped
+      )
+    })
+  ).pipe(
+    Layer.provide(ChargeWorker.layerNoDeps),
+    Layer.provide(Sweeper.layerNoDeps),
+    Layer.provide(ChargePipeline.layer)
+  )
+}

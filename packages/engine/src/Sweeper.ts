@@ -1,0 +1,91 @@
+/**
+ * Takes up charges that nobody holds any more: a worker died, lost its way to Stripe, or a payment settles later. Any
+ * process may run one, any number of them at once; the ledger gives each row to one of them.
+ */
+import { ChargeGateway, Ledger, type LedgerError, type PipelineError, SpendCap } from "@purser/core"
+import { Config, Context, Duration, Effect, Layer, Option, Result } from "effect"
+import { ChargePipeline } from "./ChargePipeline.ts"
+import { PipelineOptions } from "./PipelineOptions.ts"
+
+/** What one sweep did. `unsettled` charges were tried and are still open; `released` gave their room under the cap back. */
+export interface SweepReport {
+  readonly taken: number
+  readonly settled: number
+  readonly unsettled: number
+  readonly released: number
+}
+
+const options = Config.all({
+  interval: Config.Duration("PURSER_SWEEP_INTERVAL").pipe(Config.withDefault(Duration.seconds(5))),
+  batch: Config.Int("PURSER_SWEEP_BATCH").pipe(Config.withDefault(256)),
+  concurrency: Config.Int("PURSER_SWEEP_CONCURRENCY").pipe(Config.withDefault(64))
+})
+
+/** Sweeps on demand, or for ever. */
+export class Sweeper extends Context.Service<Sweeper, {
+  /** Takes up all that is due now, batch by batch, until a batch comes back empty. */
+  readonly sweepOnce: Effect.Effect<SweepReport, PipelineError>
+  /** Sweeps, rests, and sweeps again; a failure is logged and the next sweep tries again. */
+  readonly run: Effect.Effect<never>
+}>()("@purser/engine/Sweeper") {
+  /** A sweeper over the pipeline that the app provides. */
+  static readonly layerNoDeps: Layer.Layer<Sweeper, Config.ConfigError, Ledger | ChargePipeline> = Layer.effect(
+    Sweeper,
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const pipeline = yield* ChargePipeline
+      const { batch, concurrency, interval } = yield* options
+      const given = yield* Effect.serviceOption(PipelineOptions)
+      const worker = `${(Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig).worker}/sweeper`
+
+      const takeBatch: Effect.Effect<{ readonly taken: number; readonly settled: number }, LedgerError> = Effect.gen(function*() {
+        const taken = yield* ledger.takeExpired(worker, batch)
+        const results = yield* Effect.forEach(taken, (charge) =>
+          Effect.result(pipeline.resume(charge)).pipe(
+            Effect.tap((result) =>
+              Result.isFailure(result)
+                ? Effect.logWarning(`charge ${charge.lease.chargeKey} stays open: ${result.failure.message}`)
+                : Effect.void
+            )
+          ), { concurrency })
+        return { taken: taken.length, settled: results.filter(Result.isSuccess).length }
+      })
+
+      const releaseAll = Effect.gen(function*() {
+        let released = 0
+        for (;;) {
+          const count = yield* pipeline.releaseDue(batch)
+          released += count
+          if (count < batch) return released
+        }
+      })
+
+      const sweepOnce = Effect.gen(function*() {
+        let taken = 0
+        let settled = 0
+        for (;;) {
+          const done = yield* takeBatch
+          taken += done.taken
+          settled += done.settled
+          if (done.taken < batch) break
+        }
+        return { taken, settled, unsettled: taken - settled, released: yield* releaseAll }
+      }).pipe(Effect.withSpan("Sweeper.sweepOnce"))
+
+      return Sweeper.of({
+        sweepOnce,
+        run: sweepOnce.pipe(
+          Effect.tap(({ settled, taken }) => taken === 0 ? Effect.void : Effect.logInfo(`swept ${taken} charges, ${settled} settled`)),
+          Effect.catchCause((cause) => Effect.logWarning("a sweep failed; the next one tries again", cause)),
+          Effect.andThen(Effect.sleep(interval)),
+          Effect.forever
+        )
+      })
+    })
+  )
+
+  /** A sweeper with its own pipeline. */
+  static readonly layer: Layer.Layer<Sweeper, Config.ConfigError, Ledger | SpendCap | ChargeGateway> = Sweeper.layerNoDeps.pipe(
+    Layer.provide(ChargePipeline.layer)
+  )
+}
