@@ -1,0 +1,124 @@
+/**
+ * Stripe's SDK as a scoped service: one request per call, a deadline over the whole call, and an interruption that
+ * aborts the request.
+ *
+ * It answers with what Stripe said, whatever the status; it judges nothing and repeats nothing.
+ */
+import { Cause, Clock, type Config, Context, Effect, type Exit, Layer, Metric, Option, Schema, Semaphore } from "effect"
+import type { Stripe } from "stripe"
+import { openOrigin } from "./internal/exchange.ts"
+import { makeScrub } from "./internal/scrub.ts"
+import { type CallEnd, makeSdk } from "./internal/sdk.ts"
+import { CallTimeout, ConnectionFailed, NotSent, StripeCallError } from "./StripeCallError.ts"
+import { checkSettings, stripeConfig, type StripeOptions } from "./StripeConfig.ts"
+import type { StripeConfigError } from "./StripeConfigError.ts"
+
+/** What Stripe answered. `json` is undefined when the body is not JSON. Header names are lower case. */
+export interface StripeAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly json: unknown
+  readonly requestId: string | null
+  /** A stored answer: the same idempotency key will never give another. */
+  readonly replayed: boolean
+}
+
+/** Requests by operation and status (`200`, `timeout`, `connection_failed`, `not_sent`, `interrupted`). */
+export const stripeRequests = Metric.counter("purser_stripe_requests_total", {
+  description: "HTTP requests to Stripe by operation and status",
+  incremental: true
+})
+
+/** Milliseconds of a request by operation, waiting for a free connection not included. */
+export const stripeRequestMs = Metric.histogram("purser_stripe_request_ms", {
+  description: "Milliseconds from the request to the last byte of its answer",
+  boundaries: [25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000]
+})
+
+const parse = (body: string): unknown => Option.getOrUndefined(Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))(body))
+
+const statusOf = (exit: Exit.Exit<StripeAnswer, StripeCallError>): string => {
+  if (exit._tag === "Success") return String(exit.value.status)
+  const failure = exit.cause.reasons.find(Cause.isFailReason)
+  if (failure === undefined) return Cause.hasInterrupts(exit.cause) ? "interrupted" : "defect"
+  const names = { CallTimeout: "timeout", ConnectionFailed: "connection_failed", NotSent: "not_sent" } as const
+  return names[failure.error.reason._tag]
+}
+
+/** Stripe's API. Calls need nothing and fail with `StripeCallError` when there is no answer. */
+export class StripeClient extends Context.Service<StripeClient, {
+  /** One call of the SDK, which must make one request: `call("create", (stripe) => stripe.paymentIntents.create(…))`. */
+  readonly call: (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>) => Effect.Effect<StripeAnswer, StripeCallError>
+  /** Removes keys and client secrets from a text that came from the other side, and shortens it. */
+  readonly scrub: (text: string) => string
+}>()("@purser/stripe/StripeClient") {
+  /** A client with these settings; its connections close with the scope. */
+  static readonly layer = (options: StripeOptions): Layer.Layer<StripeClient, StripeConfigError> =>
+    Layer.effect(StripeClient, make(options))
+
+  /** A client from the environment, see {@link stripeConfig}. */
+  static readonly layerConfig: Layer.Layer<StripeClient, Config.ConfigError | StripeConfigError> = Layer.effect(
+    StripeClient,
+    Effect.gen(function*() {
+      return yield* make(yield* stripeConfig)
+    })
+  )
+}
+
+const make = Effect.fnUntraced(function*(options: StripeOptions) {
+  const settings = yield* checkSettings(options)
+  // The SDK takes a tenth of a second to load: only those who charge pay for it.
+  const { default: Sdk } = yield* Effect.promise(() => import("stripe"))
+  const origin = yield* Effect.acquireRelease(
+    Effect.sync(() => openOrigin(settings.url, settings.maxConnections)),
+    (origin) => Effect.sync(origin.close)
+  )
+  const run = makeSdk(Sdk, origin, settings)
+  const scrub = makeScrub(settings.key)
+  const connections = yield* Semaphore.make(settings.maxConnections)
+
+  const answerOf = (operation: string, end: CallEnd): Effect.Effect<StripeAnswer, StripeCallError> => {
+    if ("answer" in end) {
+      const { body, headers, status } = end.answer
+      const requestId = headers["request-id"] ?? null
+      return Effect.succeed({ status, headers, json: parse(body), requestId, replayed: headers["idempotent-replayed"] === "true" })
+    }
+    if ("notSent" in end) {
+      return Effect.fail(new StripeCallError({ reason: new NotSent({ detail: scrub(end.notSent) }), operation, requestId: null }))
+    }
+    const { code, detail, headers, status } = end.failure
+    const reason = new ConnectionFailed({ code, status, detail: scrub(detail) })
+    return Effect.fail(new StripeCallError({ reason, operation, requestId: headers["request-id"] ?? null }))
+  }
+
+  const request = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>) =>
+    Effect.callback<StripeAnswer, StripeCallError>((resume, signal) => {
+      run(use, signal, (end) => resume(answerOf(operation, end)))
+    }).pipe(Effect.timeoutOrElse({
+      duration: settings.timeoutMs,
+      orElse: () =>
+        Effect.fail(new StripeCallError({ reason: new CallTimeout({ timeoutMs: settings.timeoutMs }), operation, requestId: null }))
+    }))
+
+  const observed = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>) =>
+    Effect.flatMap(Clock.currentTimeMillis, (startMs) =>
+      Effect.onExit(request(operation, use), (exit) =>
+        Effect.gen(function*() {
+          const elapsedMs = (yield* Clock.currentTimeMillis) - startMs
+          const status = statusOf(exit)
+          const requestId = exit._tag === "Success" ? exit.value.requestId : null
+          const replayed = exit._tag === "Success" && exit.value.replayed
+          yield* Metric.update(Metric.withAttributes(stripeRequests, { operation, status }), 1)
+          yield* Metric.update(Metric.withAttributes(stripeRequestMs, { operation }), elapsedMs)
+          yield* Effect.annotateCurrentSpan({ "stripe.status": status, "stripe.request_id": requestId, "stripe.replayed": replayed })
+          yield* Effect.logDebug("Stripe request").pipe(Effect.annotateLogs({ operation, status, requestId, replayed, elapsedMs }))
+        })))
+
+  return StripeClient.of({
+    scrub,
+    call: (operation, use) =>
+      connections.withPermit(observed(operation, use).pipe(
+        Effect.withSpan(`Stripe.${operation}`, { kind: "client", attributes: { "server.address": settings.url.host } })
+      ))
+  })
+})

@@ -1,0 +1,153 @@
+/**
+ * The gateway's steps on PaymentIntents: create unconfirmed, confirm, look up.
+ *
+ * No payment method goes into `create`: the customer's default one may change between two tries, and the same key with
+ * other parameters is refused. It travels with `confirm`, which the ledger freezes per attempt.
+ */
+import {
+  AuthenticationRequired, CardDeclined, type ChargeError, type ChargeGateway, type GatewayOrder, type GatewayPayment,
+  InvalidRequest, UnexpectedAnswer
+} from "@purser/core"
+import { Effect } from "effect"
+import type { Stripe } from "stripe"
+import type { StripeAnswer, StripeClient } from "../StripeClient.ts"
+import { type Ask, askFor } from "./ask.ts"
+import { Customer, defaultMethodOf, PaymentIntent, toPayment } from "./answers.ts"
+import { findIntent } from "./findIntent.ts"
+import { problemOf, reasonOf } from "./refusal.ts"
+
+/** Settings of the gateway. */
+export interface PaymentIntentOptions {
+  /** Sent as `allowed_payment_method_types` (since `endive` the API refuses `payment_method_types`); default `card` alone. */
+  readonly paymentMethodTypes: ReadonlyArray<string>
+}
+
+/** What every object of ours says about itself; the lookup and the reconciliation read it. */
+const metadataOf = ({ chargeKey, generation, request }: GatewayOrder): Record<string, string> => ({
+  charge_key: chargeKey,
+  customer_id: request.customerId,
+  billing_period: request.billingPeriod,
+  namespace: request.namespace,
+  ...(request.item === undefined ? {} : { item: request.item }),
+  generation: String(generation)
+})
+
+const keyOf = (order: GatewayOrder, step: string, suffix: string) => `${order.chargeKey}:g${order.generation}:${step}${suffix}`
+
+/** The gateway on a client. */
+export const makePaymentIntents = (
+  client: StripeClient["Service"],
+  options: PaymentIntentOptions
+): ChargeGateway["Service"] => {
+  const refused = (ask: Ask, operation: string, answer: StripeAnswer) =>
+    ask.fail(reasonOf(operation, answer, client.scrub), answer.requestId)
+
+  const paymentIn = (ask: Ask, operation: string, input: unknown, id: string | undefined, requestId: string | null) =>
+    Effect.flatMap(ask.read(operation, PaymentIntent, input, requestId), (intent) =>
+      id === undefined || intent.id === id
+        ? Effect.succeed(toPayment(intent, client.scrub))
+        : ask.fail(new UnexpectedAnswer({ operation, detail: `asked for ${id}, got ${client.scrub(intent.id)}` }), requestId))
+
+  const intentCall = Effect.fnUntraced(function*(
+    ask: Ask,
+    operation: string,
+    id: string | undefined,
+    use: (stripe: Stripe) => PromiseLike<unknown>
+  ) {
+    const answer = yield* ask.call(operation, use)
+    if (answer.status !== 200) return yield* refused(ask, operation, answer)
+    return yield* paymentIn(ask, operation, answer.json, id, answer.requestId)
+  })
+
+  const retrieveAs = (ask: Ask, operation: string, id: string) =>
+    intentCall(ask, operation, id, (stripe) => stripe.paymentIntents.retrieve(id))
+
+  /**
+   * The object after a refusal: from the error body, else read anew. That it could not be read proves nothing about the
+   * money, whatever the reason: such an error is turned into an unknown one.
+   */
+  const evidence = (ask: Ask, operation: string, id: string, answer: StripeAnswer): Effect.Effect<GatewayPayment, ChargeError> => {
+    const inBody = problemOf(answer)?.payment_intent
+    if (inBody !== undefined && inBody !== null) return paymentIn(ask, operation, inBody, id, answer.requestId)
+    return retrieveAs(ask, `${operation}.evidence`, id).pipe(
+      Effect.catchTag("ChargeError", (error) =>
+        error.outcome === "unknown"
+          ? Effect.fail(error)
+          : ask.fail(new UnexpectedAnswer({ operation, detail: `refused, and the object cannot be read: ${error.message}` }), error.requestId))
+    )
+  }
+
+  const create = Effect.fnUntraced(function*(order: GatewayOrder, keySuffix: string) {
+    const { request } = order
+    return yield* intentCall(askFor(client, order), "create", undefined, (stripe) =>
+      stripe.paymentIntents.create({
+        amount: request.amountMinor,
+        currency: request.currency,
+        customer: request.stripeCustomerId,
+        allowed_payment_method_types: [...options.paymentMethodTypes],
+        metadata: metadataOf(order)
+      }, { idempotencyKey: keyOf(order, "create", keySuffix) }))
+  })
+
+  const confirm: ChargeGateway["Service"]["confirm"] = Effect.fnUntraced(function*(order, { attempt, id, keySuffix, paymentMethod }) {
+    const ask = askFor(client, order)
+    const answer = yield* ask.call("confirm", (stripe) =>
+      stripe.paymentIntents.confirm(id, { payment_method: paymentMethod, off_session: true }, {
+        idempotencyKey: keyOf(order, `confirm:${attempt}`, keySuffix)
+      }))
+    if (answer.status === 200) return yield* paymentIn(ask, "confirm", answer.json, id, answer.requestId)
+    const problem = problemOf(answer)
+    const reason = reasonOf("confirm", answer, client.scrub)
+    // A refusal of this request is no proof about an earlier one: a method that was detached since the first confirm
+    // succeeded is refused before Stripe looks at the object's state. So the object itself is asked.
+    if (problem === undefined || (answer.status !== 402 && reason._tag !== "InvalidRequest")) {
+      return yield* ask.fail(reason, answer.requestId)
+    }
+    const payment = yield* evidence(ask, "confirm", id, answer)
+    if (payment.status === "succeeded" || payment.status === "processing") return payment
+    if (answer.status === 402) {
+      const detail = client.scrub(problem.message ?? "")
+      const code = problem.code ?? problem.type
+      if (code === "authentication_required" || problem.decline_code === "authentication_required") {
+        return yield* ask.fail(new AuthenticationRequired({ detail }), answer.requestId)
+      }
+      if (payment.status === "requires_action") return payment
+      return yield* ask.fail(new CardDeclined({ code, declineCode: problem.decline_code ?? null, detail }), answer.requestId)
+    }
+    const settled = payment.status === "requires_action" || payment.status === "canceled"
+    return settled && problem.code === "payment_intent_unexpected_state" ? payment : yield* ask.fail(reason, answer.requestId)
+  })
+
+  const cancel = Effect.fnUntraced(function*(order: GatewayOrder, id: string) {
+    const ask = askFor(client, order)
+    // No key of ours: cancelling twice is harmless, and a stored 500 must not stand in the way of the next try.
+    const answer = yield* ask.call("cancel", (stripe) => stripe.paymentIntents.cancel(id))
+    if (answer.status === 200) return yield* paymentIn(ask, "cancel", answer.json, id, answer.requestId)
+    if (problemOf(answer)?.code !== "payment_intent_unexpected_state") return yield* refused(ask, "cancel", answer)
+    return yield* evidence(ask, "cancel", id, answer)
+  })
+
+  const defaultPaymentMethod = Effect.fnUntraced(function*(order: GatewayOrder) {
+    const ask = askFor(client, order)
+    const operation = "default_payment_method"
+    const id = order.request.stripeCustomerId
+    const answer = yield* ask.call(operation, (stripe) => stripe.customers.retrieve(id))
+    if (answer.status !== 200) return yield* refused(ask, operation, answer)
+    const customer = yield* ask.read(operation, Customer, answer.json, answer.requestId)
+    const invalid = (code: string, detail: string) => ask.fail(new InvalidRequest({ param: "customer", code, detail }), answer.requestId)
+    if (customer.id !== id) return yield* ask.fail(new UnexpectedAnswer({ operation, detail: "another customer" }), answer.requestId)
+    if (customer.deleted === true) return yield* invalid("resource_missing", "the customer was deleted")
+    const method = defaultMethodOf(customer)
+    return method === null ? yield* invalid("payment_method_missing", "the customer has no default payment method") : method
+  })
+
+  return {
+    name: "payment_intents",
+    create,
+    confirm,
+    cancel,
+    defaultPaymentMethod,
+    find: (order, sinceMs) => findIntent(client, order, sinceMs),
+    retrieve: (order, id) => retrieveAs(askFor(client, order), "retrieve", id)
+  }
+}
