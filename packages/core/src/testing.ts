@@ -1,0 +1,2 @@
+/** What test layers need to see of the memory layers, and apps do not. */
+export { memoryBooks } from "./internal/gatewayMemory.ts"

@@ -1,0 +1,6 @@
+/** Test layers, fault plans and conformance suites. */
+export * from "./chargeFor.ts"
+export * from "./FaultPlan.ts"
+export * from "./FaultPoints.ts"
+export * from "./MockGateway.ts"
+export * from "./TestPipeline.ts"
