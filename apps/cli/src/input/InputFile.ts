@@ -1,0 +1,91 @@
+/**
+ * A billing file as a stream of rows, refusals and blank rows, in file order and in bounded memory.
+ *
+ * It reads and checks; it sends nothing, asks nothing and remembers no row. That two rows have one identity, or that
+ * a period has not begun, is for the caller to find.
+ */
+import { Cause, Effect, FileSystem, type PlatformError, Pull, Stdio, Stream } from "effect"
+import { FileNotFound, InputError, type InputErrorReason, NoPermission, NotAFile, ReadFailed } from "./InputError.ts"
+import { formatOf, type InputOptions } from "./InputOptions.ts"
+import { makeInputReader } from "./InputReader.ts"
+import type { InputEntry } from "./InputRow.ts"
+
+const chunkBytes = 262_144
+
+const isNonEmpty = <A>(values: ReadonlyArray<A>): values is readonly [A, ...Array<A>] => values.length > 0
+
+const reasonOf = ({ message, reason }: PlatformError.PlatformError): InputErrorReason => {
+  switch (reason._tag) {
+    case "NotFound":
+      return new FileNotFound()
+    case "PermissionDenied":
+      return new NoPermission()
+    default:
+      return new ReadFailed({ detail: message })
+  }
+}
+
+const openFile = (path: string): Stream.Stream<Uint8Array, InputError, FileSystem.FileSystem> =>
+  Stream.unwrap(Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const info = yield* fs.stat(path)
+    if (info.type === "Directory") return yield* new InputError({ file: path, reason: new NotAFile() })
+    return fs.stream(path, { chunkSize: chunkBytes })
+  })).pipe(
+    Stream.mapError((error) => error._tag === "InputError" ? error : new InputError({ file: path, reason: reasonOf(error) }))
+  )
+
+const standardInput: Stream.Stream<Uint8Array, InputError, Stdio.Stdio> = Stream.unwrap(
+  Effect.map(Stdio.Stdio, ({ stdin }) => stdin)
+).pipe(Stream.mapError((error) => new InputError({ file: "-", reason: reasonOf(error) })))
+
+/**
+ * The entries of bytes that come from anywhere; `file` is the name that refusals and errors carry. Entries before a
+ * failure are emitted first. One chunk of bytes makes at most one chunk of entries.
+ */
+const fromBytes = <R>(
+  bytes: Stream.Stream<Uint8Array, InputError, R>,
+  file: string,
+  options: InputOptions = {}
+): Stream.Stream<InputEntry, InputError, R> =>
+  Stream.transformPull(bytes, (pull) =>
+    Effect.sync(() => {
+      const reader = makeInputReader(file, formatOf(file, options), options)
+      let failure: InputErrorReason | undefined
+      let ended = false
+
+      const read: Effect.Effect<ReadonlyArray<InputEntry>, InputError> = pull.pipe(
+        Effect.map((chunks) => {
+          const entries: Array<InputEntry> = []
+          for (const chunk of chunks) {
+            const piece = reader.push(chunk)
+            for (const entry of piece.entries) entries.push(entry)
+            failure = piece.failure
+            if (failure !== undefined) break
+          }
+          return entries
+        }),
+        Pull.catchDone(() =>
+          Effect.sync(() => {
+            ended = true
+            const piece = reader.end()
+            failure = piece.failure
+            return piece.entries
+          })
+        )
+      )
+
+      const next: Pull.Pull<readonly [InputEntry, ...Array<InputEntry>], InputError> = Effect.suspend(() => {
+        if (failure !== undefined) return Effect.fail(new InputError({ file, reason: failure }))
+        if (ended) return Cause.done()
+        return Effect.flatMap(read, (entries) => isNonEmpty(entries) ? Effect.succeed(entries) : next)
+      })
+      return next
+    }))
+
+/** The entries of a file, or of standard input when `path` is `-`. */
+const rows = (path: string, options: InputOptions = {}): Stream.Stream<InputEntry, InputError, FileSystem.FileSystem | Stdio.Stdio> =>
+  path === "-" ? fromBytes(standardInput, path, options) : fromBytes(openFile(path), path, options)
+
+/** The reader of billing files. */
+export const InputFile = { rows, fromBytes } as const
