@@ -77,11 +77,16 @@ export interface StripeSimShape {
   readonly port: number
   /** One entry per identity and currency: the payments that succeeded here and their sum in minor units. */
   readonly books: Effect.Effect<ReadonlyArray<BookEntry>>
+  /** Payments that succeeded for this identity, in whatever currency. */
+  readonly payments: (customer: string, billingPeriod: string, item?: string) => Effect.Effect<number>
   /** Every request that arrived, oldest first. */
   readonly requests: Effect.Effect<ReadonlyArray<RequestEntry>>
   readonly faults: {
     readonly add: (...faults: ReadonlyArray<Fault>) => Effect.Effect<void>
+    /** Orders no more faults; delays that run already go on. */
     readonly clear: Effect.Effect<void>
+    /** Ends every delay that is running, as if its time had passed. */
+    readonly release: Effect.Effect<void>
   }
   /** The virtual time in milliseconds: real time plus what was advanced. */
   readonly nowMs: Effect.Effect<number>
@@ -147,10 +152,21 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
         host,
         port,
         books: Effect.sync(() => simulator.books()),
+        payments: (customer, billingPeriod, item = "") =>
+          Effect.sync(() =>
+            simulator.books().reduce(
+              (sum, entry) =>
+                entry.customer === customer && entry.billingPeriod === billingPeriod && entry.item === item
+                  ? sum + entry.payments
+                  : sum,
+              0
+            )
+          ),
         requests: Effect.sync(() => simulator.requests().map((entry) => ({ ...entry }))),
         faults: {
           add: (...faults) => Effect.sync(() => faults.forEach((fault) => simulator.faults.add(fault))),
-          clear: Effect.sync(() => simulator.faults.clear())
+          clear: Effect.sync(() => simulator.faults.clear()),
+          release: Effect.sync(() => simulator.release())
         },
         nowMs: Effect.sync(() => simulator.account.nowMs),
         advanceClock: (by) =>

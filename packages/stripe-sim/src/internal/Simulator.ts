@@ -32,6 +32,8 @@ export class Simulator {
   readonly account: Account
   readonly keys = new IdempotencyKeys()
   readonly faults = new FaultBook()
+  /** What a delay keeps waiting; each goes on when it is called. */
+  readonly waiting = new Set<() => void>()
   private entries: Array<OpenEntry> = []
   private arrived = 0
   private pending: Array<Pending> = []
@@ -118,6 +120,11 @@ export class Simulator {
     const due = this.pending.filter((item) => all || item.dueMs <= nowMs)
     this.pending = this.pending.filter((item) => !due.includes(item))
     for (const item of due) item.run()
+  }
+
+  /** Ends every delay that is running. */
+  release(): void {
+    for (const goOn of [...this.waiting]) goOn()
   }
 
   /** Ends what waits outside the API; the money it moves belongs to no request. */

@@ -15,7 +15,7 @@ export interface AdminAnswer {
 const done: AdminAnswer = { status: 200, body: { ok: true } }
 
 const decode = <A>(schema: Schema.Decoder<A>, text: string, use: (value: A) => AdminAnswer): AdminAnswer => {
-  const decoded = Schema.decodeUnknownResult(Schema.fromJsonString(schema))(text === "" ? "{}" : text)
+  const decoded = Schema.decodeResult(Schema.fromJsonString(schema))(text === "" ? "{}" : text)
   return Result.isSuccess(decoded)
     ? use(decoded.success)
     : { status: 400, body: { error: { message: String(decoded.failure) } } }
@@ -55,6 +55,9 @@ export const answer = (simulator: Simulator, method: string, path: string, text:
       })
     case "DELETE /_sim/faults":
       simulator.faults.clear()
+      return done
+    case "POST /_sim/faults/release":
+      simulator.release()
       return done
     case "GET /_sim/clock":
       return clock(simulator)

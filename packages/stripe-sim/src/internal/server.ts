@@ -86,10 +86,14 @@ export const make = (simulator: Simulator): SimServer => {
 
   const later = (delayMs: number, act: () => void): void => {
     if (delayMs <= 0) return act()
-    const timer = setTimeout(() => {
+    const goOn = () => {
+      simulator.waiting.delete(goOn)
       timers.delete(timer)
+      clearTimeout(timer)
       act()
-    }, delayMs)
+    }
+    const timer = setTimeout(goOn, delayMs)
+    simulator.waiting.add(goOn)
     timers.add(timer)
   }
 
@@ -186,6 +190,7 @@ export const make = (simulator: Simulator): SimServer => {
     close: (done) => {
       for (const timer of timers) clearTimeout(timer)
       timers.clear()
+      simulator.waiting.clear()
       server.close(() => done())
       server.closeAllConnections()
     }
