@@ -35,13 +35,6 @@ export interface CapReport extends CapScope {
   readonly closed: boolean
 }
 
-/** The default headroom: expected total × 1.10. */
-export const defaultHeadroomPercent = 110
-
-/** `floor(expected × headroom / 100)` on integers. */
-export const capOf = (expectedMinor: bigint, headroomPercent: number): bigint =>
-  expectedMinor * BigInt(headroomPercent) / 100n
-
 /** The keeper of the caps. Every method needs nothing and fails with `SpendCapError` only. */
 export class SpendCap extends Context.Service<SpendCap, {
   /** Opens a cap. The same figures again change nothing; other figures are `CapAlreadyOpen`. */

@@ -1,5 +1,6 @@
 /** Vocabulary and contracts of Purser. Nothing here knows a driver. */
 export * from "./BillingPeriod.ts"
+export * from "./CapFigures.ts"
 export * from "./ChargeClient.ts"
 export * from "./ChargeError.ts"
 export * from "./ChargeGateway.ts"

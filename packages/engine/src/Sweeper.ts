@@ -2,7 +2,7 @@
  * Takes up charges that nobody holds any more: a worker died, lost its way to Stripe, or a payment settles later. Any
  * process may run one, any number of them at once; the ledger gives each row to one of them.
  */
-import { ChargeGateway, Ledger, type LedgerError, type PipelineError, SpendCap } from "@purser/core"
+import { type ChargeGateway, Ledger, type LedgerError, type PipelineError, type SpendCap } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Option, Result } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"

@@ -1,7 +1,8 @@
 /** The cap over two maps. Steps are synchronous, so that checking and taking room is one act. */
 import { Effect } from "effect"
+import { capOf } from "../CapFigures.ts"
 import type { ChargeKey } from "../ChargeKey.ts"
-import { type CapReport, type CapScope, capOf, type Reservation, type SpendCap } from "../SpendCap.ts"
+import type { CapReport, CapScope, Reservation, SpendCap } from "../SpendCap.ts"
 import { CapAlreadyOpen, CapClosed, CapExceeded, CapMissing, SpendCapError, type SpendCapErrorReason } from "../SpendCapError.ts"
 
 interface Cap extends CapScope {

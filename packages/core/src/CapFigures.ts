@@ -1,0 +1,8 @@
+/** How a cap follows from what a person expects, on integers only. */
+
+/** The default headroom: expected total × 1.10. */
+export const defaultHeadroomPercent = 110
+
+/** `floor(expected × headroom / 100)` on integers. */
+export const capOf = (expectedMinor: bigint, headroomPercent: number): bigint =>
+  expectedMinor * BigInt(headroomPercent) / 100n
