@@ -6,7 +6,7 @@
  * `sha256(f"{customer}:{period}:{namespace}")[:32]`, the key that existing Python workers compute.
  */
 import { Schema } from "effect"
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 
 /** 32 lower-case hex digits. */
 export const ChargeKey = Schema.String.pipe(
@@ -26,7 +26,8 @@ export interface ChargeIdentity {
   readonly item?: string | undefined
 }
 
-const escapePart = (part: string): string => part.replaceAll("%", "%25").replaceAll(":", "%3A")
+const escapePart = (part: string): string =>
+  part.includes(":") || part.includes("%") ? part.replaceAll("%", "%25").replaceAll(":", "%3A") : part
 
 /** The text that is hashed: injective over identities, since every part is free of `:` after escaping. */
 export const chargeKeyText = (identity: ChargeIdentity): string => {
@@ -36,4 +37,4 @@ export const chargeKeyText = (identity: ChargeIdentity): string => {
 
 /** First 32 hex digits of the SHA-256 of {@link chargeKeyText}. */
 export const chargeKeyOf = (identity: ChargeIdentity): ChargeKey =>
-  createHash("sha256").update(chargeKeyText(identity), "utf8").digest("hex").slice(0, 32) as ChargeKey
+  hash("sha256", chargeKeyText(identity), "hex").slice(0, 32) as ChargeKey

@@ -11,8 +11,12 @@ import { AmountMinor } from "./Money.ts"
 
 const utf8 = new TextEncoder()
 
+/** Printable ASCII without outer blanks: nearly every id, and free of every problem below. */
+const plainId = /^[!-~](?:[ -~]{0,253}[!-~])?$/
+
 /** Why a text cannot be an id, or `undefined` when it can. */
 export const idProblem = (id: string): string | undefined => {
+  if (plainId.test(id)) return undefined
   if (id === "") return "must not be empty"
   if (/^[\s\uFEFF]|[\s\uFEFF]$/u.test(id)) return "must not start or end with white space"
   if (/\p{Cc}/u.test(id)) return "must not contain control characters or line breaks"

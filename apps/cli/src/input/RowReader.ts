@@ -3,8 +3,8 @@
  * refused at its first bad cell, in the order in which the columns are documented.
  */
 import {
-  type BillingPeriod, ChargeRequest, chargeKeyOf, type Currency, defaultNamespace, idProblem, InvalidAmount, Money,
-  parseCurrency, parsePeriod
+  type BillingPeriod, ChargeRequest, chargeKeyOf, type Currency, defaultNamespace, idProblem, type InvalidAmount,
+  Money, parseCurrency, parsePeriod
 } from "@purser/core"
 import { Result } from "effect"
 import type { Cells, Column, InputOptions } from "./InputOptions.ts"
