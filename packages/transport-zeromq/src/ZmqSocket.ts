@@ -1,0 +1,166 @@
+/**
+ * One ZeroMQ socket for the length of a scope: one fiber receives for the socket's whole life, one fiber sends.
+ *
+ * A pending receive is never given up while the socket lives, because the addon would hand the next message to the
+ * abandoned call: stopping means closing. The routing id is a fresh UUID for each socket, because libzmq numbers peers
+ * alike in every process, so that a late answer could reach another one. State is kept here, never on the addon's objects.
+ */
+import { TransportError } from "@purser/core"
+import { type Cause, Deferred, Effect, Fiber, Metric, Queue, Schedule, type Scope } from "effect"
+import { randomUUID } from "node:crypto"
+import type { Message, Request, Router } from "zeromq"
+import type { Endpoint } from "./Endpoint.ts"
+import { errorCode, openError, sendError, type Zeromq } from "./internal/native.ts"
+import { observe } from "./internal/observe.ts"
+import type { SocketSettings } from "./SocketSettings.ts"
+import { ZmqMetrics } from "./ZmqMetrics.ts"
+
+/** The frames of one received message. */
+export type Frames = ReadonlyArray<Message>
+
+/** The frames of a message to send. Bytes must not be changed afterwards: the addon sends from them. */
+export type OutgoingFrames = ReadonlyArray<string | Uint8Array>
+
+/** A socket that is open until its scope closes. */
+export interface ZmqSocket {
+  /** This socket's identity at its peers; never used twice. */
+  readonly routingId: string
+  /** The addresses that were bound, with the port that a wildcard got. */
+  readonly bound: ReadonlyArray<string>
+  /** Received messages in order; done when the socket has closed. */
+  readonly incoming: Queue.Dequeue<Frames, Cause.Done>
+  /** Succeeds when libzmq took the message. `Backpressure`, `PeerUnreachable` and `Closed` mean that it did not. */
+  readonly send: (frames: OutgoingFrames) => Effect.Effect<void, TransportError>
+  /** Waits until the messages of earlier calls of `send` are with libzmq. */
+  readonly flush: Effect.Effect<void>
+}
+
+/** How to open a socket. */
+export interface ZmqSocketOptions {
+  readonly kind: "request" | "router"
+  readonly endpoints: ReadonlyArray<Endpoint>
+  readonly settings: SocketSettings
+  /** Milliseconds that a send may wait in libzmq; never endless, because a protocol error would then be a hang. */
+  readonly sendTimeoutMs: number
+  readonly lingerMs: number
+}
+
+interface Outgoing {
+  readonly frames: OutgoingFrames | null
+  readonly done: Deferred.Deferred<void, TransportError>
+}
+
+const batchMax = 256
+const queueMax = 1024
+
+/** Receives one message and what else is there already; a pending receive keeps the connection's own work going. */
+const receiveBatch = (socket: Request | Router, batch: Array<Frames>): Promise<Array<Frames>> =>
+  socket.receive().then((frames) => {
+    batch.push(frames)
+    return socket.readable && batch.length < batchMax ? receiveBatch(socket, batch) : batch
+  })
+
+/** A record for each socket: the addon's constructor takes its argument apart. */
+const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string): Request | Router => {
+  const { settings } = options
+  const common = {
+    routingId,
+    linger: options.lingerMs,
+    sendTimeout: options.sendTimeoutMs,
+    receiveTimeout: -1,
+    sendHighWaterMark: settings.highWaterMark,
+    receiveHighWaterMark: settings.highWaterMark,
+    heartbeatInterval: settings.heartbeatIntervalMs,
+    heartbeatTimeout: settings.heartbeatTimeoutMs,
+    heartbeatTimeToLive: settings.heartbeatTimeoutMs,
+    reconnectInterval: settings.reconnectMs,
+    reconnectMaxInterval: settings.reconnectMaxMs,
+    maxMessageSize: settings.messageMaxBytes,
+    tcpKeepalive: 1,
+    ipv6: options.endpoints.some(({ ipv6 }) => ipv6)
+  }
+  // `immediate` is for sides that choose a peer: without it messages queue for peers that do not exist.
+  return options.kind === "request"
+    ? new zmq.Request({ ...common, immediate: true })
+    : new zmq.Router({ ...common, mandatory: true, handover: true })
+}
+
+const acquire = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, label: string) =>
+  Effect.acquireRelease(
+    Effect.tap(
+      Effect.try({ try: () => construct(zmq, options, routingId), catch: (error) => openError(error, label) }),
+      Metric.modify(ZmqMetrics.openSockets, 1)
+    ),
+    (socket) => Effect.andThen(Effect.sync(() => socket.close()), Metric.modify(ZmqMetrics.openSockets, -1))
+  )
+
+const bind = (socket: Request | Router, { address }: Endpoint, settings: SocketSettings) =>
+  Effect.tryPromise({ try: () => socket.bind(address), catch: (error) => error }).pipe(
+    Effect.retry({
+      while: (error) => errorCode(error) === "EADDRINUSE",
+      schedule: Schedule.spaced(50).pipe(Schedule.upTo({ duration: settings.bindWaitMs }))
+    }),
+    Effect.mapBoth({ onFailure: (error) => openError(error, address), onSuccess: () => socket.lastEndpoint ?? address })
+  )
+
+/** Opens a socket, binds and connects it, and starts its two fibers. */
+export const openZmqSocket = Effect.fnUntraced(function*(
+  zmq: Zeromq,
+  options: ZmqSocketOptions
+): Effect.fn.Return<ZmqSocket, TransportError, Scope.Scope> {
+  const routingId = randomUUID()
+  const label = options.endpoints.map(({ address }) => address).join(",")
+  const socket = yield* acquire(zmq, options, routingId, label)
+  yield* Effect.forkScoped(observe(socket.events, routingId))
+
+  // Any call while a bind is under way fails, so that the fibers start after it.
+  const bound = yield* Effect.forEach(
+    options.endpoints.filter(({ attach }) => attach === "bind"),
+    (endpoint) => bind(socket, endpoint, options.settings)
+  )
+  for (const { attach, address } of options.endpoints) {
+    if (attach === "connect") yield* Effect.try({ try: () => socket.connect(address), catch: (error) => openError(error, address) })
+  }
+
+  const incoming = yield* Queue.bounded<Frames, Cause.Done>(queueMax)
+  yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: (error) => error }).pipe(
+    Effect.flatMap((batch) => Queue.offerAll(incoming, batch)),
+    // The addon also rejects for a wake-up without a message; only a closed socket is the end.
+    Effect.catch((error) => socket.closed ? Effect.fail(error) : Effect.logDebug("receive again", errorCode(error))),
+    Effect.forever,
+    Effect.ensuring(Queue.end(incoming)),
+    Effect.ignore,
+    Effect.forkScoped
+  )
+
+  const outgoing = yield* Queue.bounded<Outgoing, Cause.Done>(queueMax)
+  const write = ({ done, frames }: Outgoing) =>
+    frames === null
+      ? Deferred.succeed(done, undefined)
+      : Effect.tryPromise({
+        try: () => socket.send([...frames]),
+        catch: (error) => sendError(error, label, socket, options.settings.highWaterMark)
+      }).pipe(Effect.exit, Effect.flatMap((exit) => Deferred.done(done, exit)))
+  const writer = yield* Queue.take(outgoing).pipe(
+    Effect.flatMap((message) => Effect.uninterruptible(write(message))),
+    Effect.forever,
+    Effect.ignore,
+    Effect.forkScoped
+  )
+  // Runs first: closing settles the pending receive and send, and the writer then refuses what is still queued.
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => socket.close()).pipe(
+      Effect.andThen(Queue.end(outgoing)),
+      Effect.andThen(Fiber.await(writer)),
+      Effect.andThen(Queue.end(incoming))
+    )
+  )
+
+  const put = (frames: OutgoingFrames | null) =>
+    Effect.gen(function*() {
+      const done = yield* Deferred.make<void, TransportError>()
+      const taken = yield* Queue.offer(outgoing, { frames, done })
+      return yield* taken ? Deferred.await(done) : Effect.fail(sendError("closed", label, { closed: true }, 0))
+    })
+  return { routingId, bound, incoming, send: put, flush: Effect.ignore(put(null)) }
+})

@@ -1,0 +1,97 @@
+/**
+ * One REQ socket of the Lazy Pirate pattern: send, wait, and after silence throw the socket away.
+ *
+ * A REQ socket that waits for an answer can do nothing else, and a late answer would be taken for the next request's.
+ * So every attempt that does not end with an accepted answer, also an interrupted one, closes the socket; the next
+ * attempt opens another one, under another routing id, to which the late answer cannot be sent.
+ */
+import { RequestTimeout, TransportError } from "@purser/core"
+import { Effect, Exit, Metric, Queue, Scope } from "effect"
+import type { Endpoint } from "../Endpoint.ts"
+import type { SocketSettings } from "../SocketSettings.ts"
+import { ZmqMetrics } from "../ZmqMetrics.ts"
+import { type Frames, openZmqSocket, type ZmqSocket } from "../ZmqSocket.ts"
+import type { Addresses } from "./addresses.ts"
+import type { Zeromq } from "./native.ts"
+
+/** How a Lazy Pirate finds and treats its servers. */
+export interface LazyPirateOptions {
+  readonly zmq: Zeromq
+  readonly addresses: Addresses
+  readonly settings: SocketSettings
+  /** Milliseconds that one attempt may take, the connection included. */
+  readonly timeoutMs: number
+  /** What errors call the servers. */
+  readonly label: string
+}
+
+/** One REQ socket at a time. Not for concurrent use. */
+export interface LazyPirate {
+  /** One attempt. `encode` gets the id of the socket's life; a failing `accept` counts as no answer. */
+  readonly ask: <A, E>(
+    attempt: number,
+    encode: (client: string) => string,
+    accept: (frames: Frames) => Effect.Effect<A, E>
+  ) => Effect.Effect<A, E | TransportError>
+}
+
+interface Life {
+  readonly socket: ZmqSocket
+  readonly scope: Scope.Closeable
+  readonly endpoints: ReadonlyArray<Endpoint>
+}
+
+/** Makes a Lazy Pirate without a socket; the first attempt opens one. */
+export const makeLazyPirate = Effect.fnUntraced(function*(options: LazyPirateOptions): Effect.fn.Return<LazyPirate, never, Scope.Scope> {
+  let life: Life | undefined
+
+  const recycle = Effect.suspend(() => {
+    const old = life
+    life = undefined
+    return old === undefined ? Effect.void : Scope.close(old.scope, Exit.void)
+  })
+  yield* Effect.addFinalizer(() => recycle)
+
+  const open = Effect.fnUntraced(function*(endpoints: ReadonlyArray<Endpoint>) {
+    if (life?.endpoints === endpoints) return life.socket
+    yield* recycle
+    const scope = yield* Scope.make()
+    // Linger 0: what is still unsent belongs to an attempt that has been given up.
+    const socket = yield* openZmqSocket(options.zmq, {
+      kind: "request",
+      endpoints,
+      settings: options.settings,
+      // Later than the attempt's own deadline, which closes the socket and so ends the wait for a peer.
+      sendTimeoutMs: options.timeoutMs + 1000,
+      lingerMs: 0
+    }).pipe(Scope.provide(scope), Effect.onError(() => Scope.close(scope, Exit.void)))
+    life = { socket, scope, endpoints }
+    return socket
+  }, Effect.uninterruptible)
+
+  return {
+    ask: (attempt, encode, accept) =>
+      Effect.gen(function*() {
+        const socket = yield* open(yield* options.addresses)
+        yield* socket.send([encode(socket.routingId)])
+        return yield* Queue.take(socket.incoming)
+      }).pipe(
+        Effect.catchTag("Done", () => Effect.never),
+        Effect.timeoutOrElse({
+          duration: options.timeoutMs,
+          orElse: () =>
+            Effect.andThen(
+              Metric.update(ZmqMetrics.timeouts, 1),
+              Effect.fail(
+                new TransportError({
+                  reason: new RequestTimeout({ endpoint: options.label, attempt, timeoutMs: options.timeoutMs }),
+                  chargeKey: null
+                })
+              )
+            )
+        }),
+        Effect.flatMap(accept),
+        Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : recycle)
+      )
+  }
+})

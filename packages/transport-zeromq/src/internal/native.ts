@@ -1,0 +1,36 @@
+/**
+ * The border to the native addon: loading it when a layer is built, and turning what it throws into typed errors.
+ * It throws some errors at once and rejects with others, so that every call goes through `Effect.try` or `tryPromise`.
+ */
+import { Backpressure, Closed, PeerUnreachable, TransportError } from "@purser/core"
+import { Effect } from "effect"
+
+/** The addon's module. */
+export type Zeromq = typeof import("zeromq")
+
+const closed = (endpoint: string, detail: string) =>
+  new TransportError({ reason: new Closed({ endpoint, detail }), chargeKey: null })
+
+/** Loads the addon: an app whose transport stays in memory never does. */
+export const loadZeromq: Effect.Effect<Zeromq, TransportError> = Effect.tryPromise({
+  try: () => import("zeromq"),
+  catch: (error) => closed("zeromq", `the native addon could not be loaded: ${String(error)}`)
+})
+
+/** The errno name of an error of the addon, or its text. */
+export const errorCode = (error: unknown): string => {
+  if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") return error.code
+  return String(error)
+}
+
+/** Why a message was not sent. */
+export const sendError = (error: unknown, endpoint: string, socket: { readonly closed: boolean }, highWaterMark: number): TransportError => {
+  const code = errorCode(error)
+  if (socket.closed || code === "EBADF") return closed(endpoint, "the socket is closed")
+  if (code === "EAGAIN") return new TransportError({ reason: new Backpressure({ endpoint, window: highWaterMark }), chargeKey: null })
+  if (code === "EHOSTUNREACH") return new TransportError({ reason: new PeerUnreachable({ endpoint, detail: "the peer is gone" }), chargeKey: null })
+  return closed(endpoint, code)
+}
+
+/** Why a socket could not be made, bound or connected. */
+export const openError = (error: unknown, endpoint: string): TransportError => closed(endpoint, errorCode(error))
