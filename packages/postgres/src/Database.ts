@@ -1,0 +1,165 @@
+/**
+ * One database for the whole process: a PostgreSQL server by URL, or embedded PGlite in a folder.
+ *
+ * The layers provide the same `PgClient` for both, so all SQL above runs unchanged. A layer answers only after the
+ * database has: a wrong address, a wrong password or a folder in use fails here and typed, not at the first query.
+ * It creates no table (see `Migrations`), and it never retries: whether to wait is the caller's choice.
+ */
+import type { PGlite } from "@electric-sql/pglite"
+import { PgClient } from "@effect/sql-pg"
+import { type Cause, Config, Context, Duration, Effect, Layer, Option, type Redacted, Schema, type Scope } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient, type SqlError, SqlSchema } from "effect/sql"
+import { DatabaseInUse, type DatabaseError, DatabaseUnavailable } from "./DatabaseError.ts"
+import { explain, labelOfUrl, secretsOf } from "./internal/connectionUrl.ts"
+import { acquireDirectoryLock } from "./internal/directoryLock.ts"
+import { openCluster, openMemoryCluster } from "./internal/pglite/cluster.ts"
+import { PgliteHub } from "./internal/pglite/PgliteHub.ts"
+
+/** What the layers of a database provide. */
+export type DatabaseServices = Database | PgClient.PgClient | SqlClient.SqlClient
+
+/** Options of every connection pool. */
+export interface PoolOptions {
+  /** Connections at the most; 10 by default. On PGlite they share one backend and only queue differently. */
+  readonly maxConnections?: number
+  /** What the server's views call this program; "purser" by default. */
+  readonly applicationName?: string
+  /** 5 seconds by default. */
+  readonly connectTimeout?: Duration.Input
+}
+
+/** Options of the embedded database. */
+export interface EmbeddedOptions extends PoolOptions {
+  /** The folder that holds the cluster and its lock; made if absent. */
+  readonly dataDir: string
+  /** False trades the last transactions at a power loss for speed; a killed process loses nothing either way. True by default. */
+  readonly fsync?: boolean
+}
+
+/** A server, or the embedded database: what `Database.layer` takes. */
+export type DatabaseOptions = EmbeddedOptions | (PoolOptions & { readonly url: Redacted.Redacted })
+
+const Version = Schema.Struct({ version: Schema.String })
+
+const poolConfig = (options: PoolOptions) => ({
+  maxConnections: options.maxConnections ?? 10,
+  applicationName: options.applicationName ?? "purser",
+  connectTimeout: options.connectTimeout ?? "5 seconds",
+  startupParameters: { TimeZone: "UTC" }
+})
+
+/** Names the driver on the client and its copies: `effect/cluster` chooses its way of locking by it. */
+const withDriver = (client: PgClient.PgClient, driver: string): PgClient.PgClient => {
+  const withoutTransforms = client.withoutTransforms.bind(client)
+  return Object.assign(client, { driver, withoutTransforms: () => Object.assign(withoutTransforms(), { driver }) })
+}
+
+/** Opens the pool and asks the database who it is. */
+const connect = Effect.fnUntraced(function*(
+  about: { readonly kind: "postgres" | "pglite"; readonly label: string },
+  config: PgClient.PgPoolConfig
+) {
+  const unavailable = (error: SqlError.SqlError | Schema.SchemaError | Cause.NoSuchElementError) =>
+    new DatabaseUnavailable({ database: about.label, ...explain(error, secretsOf(config.url)) })
+  const open = Effect.gen(function*() {
+    const sql = withDriver(yield* PgClient.make(config), about.kind === "pglite" ? "pglite" : "pg")
+    const ask = SqlSchema.findOne({
+      Request: Schema.Void,
+      Result: Version,
+      execute: () => sql`select current_setting('server_version') as version`
+    })
+    const { version } = yield* ask(undefined)
+    return Context.make(PgClient.PgClient, sql).pipe(
+      Context.add(SqlClient.SqlClient, sql),
+      Context.add(Database, Database.of({ ...about, version }))
+    )
+  })
+  return yield* Effect.mapError(open, unavailable)
+})
+
+const connectPglite = (label: string, options: PoolOptions, db: PGlite) =>
+  Effect.flatMap(
+    Effect.acquireRelease(Effect.sync(() => new PgliteHub(db)), (hub) => Effect.sync(() => hub.close())),
+    (hub) =>
+      connect({ kind: "pglite", label }, {
+        ...poolConfig(options),
+        stream: hub.stream,
+        ssl: false,
+        username: "postgres",
+        database: "postgres",
+        // There is one backend: sharing a connection saves a turn of the event loop per statement and costs nothing.
+        multiplex: true
+      })
+  )
+
+const openEmbedded = Effect.fnUntraced(function*(options: EmbeddedOptions) {
+  const label = `pglite in ${options.dataDir}`
+  const unavailable = (error: { readonly detail: string }) =>
+    Effect.fail(new DatabaseUnavailable({ database: label, detail: error.detail, isRetryable: false }))
+  yield* acquireDirectoryLock(options.dataDir, "db").pipe(
+    Effect.catchTags({
+      LockHeld: ({ owner }) => Effect.fail(new DatabaseInUse({ dataDir: options.dataDir, ...owner })),
+      LockFailed: unavailable
+    })
+  )
+  const db = yield* Effect.catch(openCluster(options.dataDir, options.fsync ?? true), unavailable)
+  return yield* connectPglite(label, options, db)
+})
+
+const openUrl = Effect.fnUntraced(function*(url: Redacted.Redacted, options: PoolOptions) {
+  const label = yield* labelOfUrl(url)
+  return yield* connect({ kind: "postgres", label }, { ...poolConfig(options), url })
+})
+
+const layerOf = <E>(
+  open: Effect.Effect<Context.Context<DatabaseServices>, E, Scope.Scope | Reactivity.Reactivity>
+): Layer.Layer<DatabaseServices, E> => Layer.provide(Layer.effectContext(open), Reactivity.layer)
+
+const configuration = Config.all({
+  url: Config.option(Config.Redacted("PURSER_DATABASE_URL")),
+  dataDir: Config.NonEmptyString("PURSER_DATA_DIR").pipe(Config.withDefault(".purser")),
+  fsync: Config.Boolean("PURSER_PGLITE_FSYNC").pipe(Config.withDefault(true)),
+  maxConnections: Config.schema(Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 })), "PURSER_DATABASE_POOL").pipe(
+    Config.withDefault(10)
+  ),
+  connectTimeout: Config.Duration("PURSER_DATABASE_CONNECT_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
+})
+
+/** Which database this is. `label` is safe to log; `version` is PostgreSQL's, like "18.4". */
+export class Database extends Context.Service<Database, {
+  readonly kind: "postgres" | "pglite"
+  readonly label: string
+  readonly version: string
+}>()("@purser/postgres/Database") {
+  /** A PostgreSQL server. Fails with `DatabaseUnavailable` when it is down, or refuses the name, password or database. */
+  static readonly layerUrl = (url: Redacted.Redacted, options: PoolOptions = {}): Layer.Layer<DatabaseServices, DatabaseUnavailable> =>
+    layerOf(openUrl(url, options))
+
+  /** PGlite in a folder. Fails with `DatabaseInUse` at once when a living process has it open. */
+  static readonly layerEmbedded = (options: EmbeddedOptions): Layer.Layer<DatabaseServices, DatabaseError> =>
+    layerOf(openEmbedded(options))
+
+  /** PGlite in memory, empty, gone with the scope: for tests and dry runs. */
+  static readonly layerMemory: Layer.Layer<DatabaseServices, DatabaseUnavailable> = layerOf(
+    Effect.flatMap(
+      Effect.mapError(openMemoryCluster, ({ detail }) =>
+        new DatabaseUnavailable({ database: "pglite in memory", detail, isRetryable: false })),
+      (db) => connectPglite("pglite in memory", {}, db)
+    )
+  )
+
+  /** A server if there is a `url`, else PGlite in `dataDir`. */
+  static readonly layer = (options: DatabaseOptions): Layer.Layer<DatabaseServices, DatabaseError> =>
+    "url" in options ? Database.layerUrl(options.url, options) : Database.layerEmbedded(options)
+
+  /**
+   * From the environment: `PURSER_DATABASE_URL`, else PGlite in `PURSER_DATA_DIR` (`.purser`); `PURSER_DATABASE_POOL`
+   * (10 connections), `PURSER_DATABASE_CONNECT_TIMEOUT` (5 seconds), `PURSER_PGLITE_FSYNC` (`off` trades the last
+   * transactions at a power loss for speed).
+   */
+  static readonly layerConfig: Layer.Layer<DatabaseServices, DatabaseError | Config.ConfigError> = Layer.unwrap(
+    Effect.map(configuration, ({ url, ...options }) =>
+      Database.layer(Option.isSome(url) ? { ...options, url: url.value } : options))
+  )
+}

@@ -1,0 +1,93 @@
+/**
+ * Opens the PGlite cluster of a folder, and makes it first if there is none.
+ *
+ * A new cluster grows in a sibling folder and takes its name by a rename when it is whole and on the disk: a crash at
+ * any moment leaves either no cluster or a good one. The caller holds the folder's lock.
+ */
+import { PGlite } from "@electric-sql/pglite"
+import { NodeFS } from "@electric-sql/pglite/nodefs"
+import { Effect, Schema } from "effect"
+import { Buffer } from "node:buffer"
+import { randomUUID } from "node:crypto"
+import * as Fs from "node:fs"
+import * as Path from "node:path"
+import { DurableNodeFs, durableStartParams } from "./DurableNodeFs.ts"
+import { loadSeed } from "./seed.ts"
+import { readTar } from "./tar.ts"
+
+/** The cluster could not be made or opened. */
+export class ClusterFailed extends Schema.TaggedError<ClusterFailed>("@purser/postgres/Cluster/ClusterFailed")("ClusterFailed", {
+  detail: Schema.String
+}) {}
+
+const clusterName = "db"
+const unfinishedPrefix = `${clusterName}.new-`
+
+const failed = (cause: unknown) => new ClusterFailed({ detail: cause instanceof Error ? cause.message : String(cause) })
+
+const flushFolder = (folder: string): void => {
+  // Windows cannot open a folder, and its renames are flushed with the file system's journal.
+  if (process.platform === "win32") return
+  const descriptor = Fs.openSync(folder, "r")
+  Fs.fsyncSync(descriptor)
+  Fs.closeSync(descriptor)
+}
+
+const unpack = (archive: Buffer, folder: string, fsync: boolean): void => {
+  const folders = [folder]
+  Fs.mkdirSync(folder, { mode: 0o700 })
+  for (const { data, path } of readTar(archive)) {
+    const target = Path.join(folder, path)
+    if (data === undefined) {
+      Fs.mkdirSync(target, { recursive: true, mode: 0o700 })
+      folders.push(target)
+    } else {
+      Fs.writeFileSync(target, data, { mode: 0o600, flush: fsync })
+    }
+  }
+  if (fsync) folders.forEach(flushFolder)
+}
+
+const removeUnfinished = (dataDir: string): void => {
+  for (const name of Fs.readdirSync(dataDir)) {
+    if (name.startsWith(unfinishedPrefix)) Fs.rmSync(Path.join(dataDir, name), { recursive: true, force: true })
+  }
+}
+
+/** Makes the cluster of `dataDir` unless it is there; answers its folder. */
+const ensureCluster = Effect.fnUntraced(function*(dataDir: string, fsync: boolean) {
+  const cluster = Path.join(dataDir, clusterName)
+  yield* Effect.try({ try: () => removeUnfinished(dataDir), catch: failed })
+  if (yield* Effect.sync(() => Fs.existsSync(cluster))) return cluster
+  const archive = yield* loadSeed
+  yield* Effect.try({
+    try: () => {
+      const unfinished = Path.join(dataDir, `${unfinishedPrefix}${randomUUID()}`)
+      unpack(archive, unfinished, fsync)
+      Fs.renameSync(unfinished, cluster)
+      if (fsync) flushFolder(dataDir)
+    },
+    catch: failed
+  })
+  return cluster
+})
+
+const scoped = (open: () => Promise<PGlite>) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({ try: open, catch: failed }),
+    (db) => Effect.ignore(Effect.tryPromise(() => db.close()))
+  )
+
+/** The cluster in `dataDir`, open until the scope closes. With `fsync`, what is committed survives a power loss. */
+export const openCluster = Effect.fnUntraced(function*(dataDir: string, fsync: boolean) {
+  const cluster = yield* ensureCluster(dataDir, fsync)
+  return yield* scoped(() =>
+    fsync
+      ? PGlite.create({ fs: new DurableNodeFs(cluster), startParams: durableStartParams() })
+      : PGlite.create({ fs: new NodeFS(cluster) })
+  )
+})
+
+/** A cluster in memory, gone with the scope. */
+export const openMemoryCluster = Effect.flatMap(loadSeed, (archive) =>
+  scoped(() => PGlite.create({ loadDataDir: new Blob([new Uint8Array(archive)], { type: "application/x-tar" }) })))

@@ -1,0 +1,62 @@
+/**
+ * A new, empty cluster as one archive.
+ *
+ * `initdb` in wasm takes seconds, unpacking its result takes a fraction of one. The archive is kept beside the package's
+ * dependencies (or in `PURSER_CACHE_DIR`), named by the version of PGlite that made it. It is written under another
+ * name and renamed, and its checksum is tested when it is read, so half of one is never used. It is only a
+ * shortcut: without it, the same archive is made in memory.
+ */
+import { PGlite } from "@electric-sql/pglite"
+import { Config, Effect } from "effect"
+import { Buffer } from "node:buffer"
+import { randomUUID } from "node:crypto"
+import * as Fs from "node:fs"
+import * as Path from "node:path"
+import { fileURLToPath } from "node:url"
+import * as Zlib from "node:zlib"
+
+const packageFolder = Path.resolve(import.meta.dirname, "../../..")
+
+const pgliteVersion = (): string => {
+  const manifest: unknown = JSON.parse(
+    Fs.readFileSync(Path.join(Path.dirname(fileURLToPath(import.meta.resolve("@electric-sql/pglite"))), "../package.json"), "utf8")
+  )
+  return typeof manifest === "object" && manifest !== null && "version" in manifest ? String(manifest.version) : "unknown"
+}
+
+/** Where the archive of this version is kept. */
+export const seedFile = Effect.gen(function*() {
+  const folder = yield* Config.String("PURSER_CACHE_DIR").pipe(
+    Config.withDefault(Path.join(packageFolder, "node_modules/.cache/purser"))
+  )
+  return Path.join(folder, `pglite-${yield* Effect.sync(pgliteVersion)}.tar.gz`)
+})
+
+/** Runs initdb in memory; seconds. The archive is a plain tar. */
+const initdb = Effect.promise(() =>
+  PGlite.create().then((db) =>
+    db.exec("CHECKPOINT")
+      .then(() => db.dumpDataDir("none"))
+      .then((archive) => archive.arrayBuffer())
+      .then((bytes) => db.close().then(() => Buffer.from(bytes)))
+  )
+)
+
+const stored = Effect.flatMap(seedFile, (file) => Effect.try(() => Zlib.gunzipSync(Fs.readFileSync(file))))
+
+/** The archive of an empty cluster, from the cache if there is a whole one. */
+export const loadSeed: Effect.Effect<Buffer> = Effect.catch(stored, () => initdb)
+
+/** Makes the cached archive unless a whole one is there; answers its path. */
+export const ensureSeed = Effect.gen(function*() {
+  const file = yield* seedFile
+  if (yield* Effect.isSuccess(stored)) return file
+  const archive = yield* initdb
+  yield* Effect.try(() => {
+    Fs.mkdirSync(Path.dirname(file), { recursive: true })
+    const unfinished = `${file}.${randomUUID()}`
+    Fs.writeFileSync(unfinished, Zlib.gzipSync(archive, { level: 6 }), { flush: true })
+    Fs.renameSync(unfinished, file)
+  })
+  return file
+})
