@@ -7,7 +7,7 @@
 import { Cause, Clock, type Config, Context, Effect, type Exit, Layer, Metric, Option, Schema, Semaphore } from "effect"
 import type { Stripe } from "stripe"
 import { openOrigin } from "./internal/exchange.ts"
-import { makeScrub } from "./internal/scrub.ts"
+import { makeHideKey, makeScrub } from "./internal/scrub.ts"
 import { type CallEnd, makeSdk } from "./internal/sdk.ts"
 import { CallTimeout, ConnectionFailed, NotSent, StripeCallError } from "./StripeCallError.ts"
 import { checkSettings, stripeConfig, type StripeOptions } from "./StripeConfig.ts"
@@ -35,7 +35,7 @@ export const stripeRequestMs = Metric.histogram("purser_stripe_request_ms", {
   boundaries: [25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000]
 })
 
-const parse = (body: string): unknown => Option.getOrUndefined(Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))(body))
+const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Unknown))
 
 const statusOf = (exit: Exit.Exit<StripeAnswer, StripeCallError>): string => {
   if (exit._tag === "Success") return String(exit.value.status)
@@ -75,20 +75,29 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
   )
   const run = makeSdk(Sdk, origin, settings)
   const scrub = makeScrub(settings.key)
+  const hideKey = makeHideKey(settings.key)
   const connections = yield* Semaphore.make(settings.maxConnections)
 
   const answerOf = (operation: string, end: CallEnd): Effect.Effect<StripeAnswer, StripeCallError> => {
-    if ("answer" in end) {
-      const { body, headers, status } = end.answer
-      const requestId = headers["request-id"] ?? null
-      return Effect.succeed({ status, headers, json: parse(body), requestId, replayed: headers["idempotent-replayed"] === "true" })
-    }
     if ("notSent" in end) {
       return Effect.fail(new StripeCallError({ reason: new NotSent({ detail: scrub(end.notSent) }), operation, requestId: null }))
     }
-    const { code, detail, headers, status } = end.failure
-    const reason = new ConnectionFailed({ code, status, detail: scrub(detail) })
-    return Effect.fail(new StripeCallError({ reason, operation, requestId: headers["request-id"] ?? null }))
+    const received = "answer" in end ? end.answer.headers : end.failure.headers
+    // Whatever the other side repeats to us, and wherever: the key goes no further.
+    const headers = Object.fromEntries(Object.entries(received).map(([name, value]) => [name, hideKey(value)]))
+    const requestId = headers["request-id"] ?? null
+    if ("answer" in end) {
+      const json = Option.getOrUndefined(decodeJson(hideKey(end.answer.body)))
+      return Effect.succeed({
+        status: end.answer.status,
+        headers,
+        json,
+        requestId,
+        replayed: headers["idempotent-replayed"] === "true"
+      })
+    }
+    const { code, detail, status } = end.failure
+    return Effect.fail(new StripeCallError({ reason: new ConnectionFailed({ code, status, detail: scrub(detail) }), operation, requestId }))
   }
 
   const request = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>) =>

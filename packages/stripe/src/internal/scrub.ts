@@ -6,10 +6,12 @@ import { Redacted } from "effect"
 
 const limit = 500
 
+/** A function that removes one key from a text and leaves the rest as it is. */
+export const makeHideKey = (key: Redacted.Redacted) => (text: string): string => text.replaceAll(Redacted.value(key), "[key]")
+
 /** A function that cleans and shortens a text for one key. */
 export const makeScrub = (key: Redacted.Redacted) => (text: string): string => {
-  const clean = text
-    .replaceAll(Redacted.value(key), "[key]")
+  const clean = makeHideKey(key)(text)
     .replace(/\b(?:sk|rk|pk|whsec)_[A-Za-z0-9_*.…]+/g, "[key]")
     .replace(/\b((?:pi|seti)_[A-Za-z0-9]+)_secret_[A-Za-z0-9]+/g, "$1_secret_[hidden]")
     .replace(/\p{Cc}+/gu, " ")
