@@ -1,7 +1,7 @@
 // A PaymentIntent confirmed twice: the answer of the first confirm is lost on the wire, the money moved once.
 import { StripeSim } from "@purser/stripe-sim"
 import { Console, Effect } from "effect"
-import Stripe from "stripe"
+import { Stripe } from "stripe"
 
 const program = Effect.gen(function*() {
   const sim = yield* StripeSim

@@ -50,6 +50,7 @@ describe("a PaymentIntent", () => {
       const again = yield* refusal(confirm(sim, intent.id))
       assert.strictEqual(again.statusCode, 400)
       assert.strictEqual(again.code, "payment_intent_unexpected_state")
+      assert.include(again.message, "it has already succeeded")
       assert.deepInclude(again.payment_intent, { id: intent.id, status: "succeeded", amount_received: 1999 })
       const cancel = yield* refusal(() => sdk(sim).paymentIntents.cancel(intent.id))
       assert.strictEqual(cancel.code, "payment_intent_unexpected_state")
@@ -69,7 +70,9 @@ describe("a PaymentIntent", () => {
       )
       assert.deepInclude(canceled, { status: "canceled", cancellation_reason: "abandoned" })
       assert.isNumber(canceled.canceled_at)
-      assert.strictEqual((yield* refusal(confirm(sim, intent.id))).code, "payment_intent_unexpected_state")
+      const late = yield* refusal(confirm(sim, intent.id))
+      assert.strictEqual(late.code, "payment_intent_unexpected_state")
+      assert.include(late.message, "a status of canceled")
       assert.strictEqual(
         (yield* refusal(() => sdk(sim).paymentIntents.cancel(intent.id))).code,
         "payment_intent_unexpected_state"

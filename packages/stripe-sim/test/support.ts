@@ -2,7 +2,7 @@
 import type { RequestEntry, StripeSimShape } from "@purser/stripe-sim"
 import { Data, Effect } from "effect"
 import { request as httpRequest } from "node:http"
-import Stripe from "stripe"
+import { Stripe } from "stripe"
 
 export type Sim = StripeSimShape
 

@@ -109,7 +109,7 @@ export const settle = (
   outcome: "succeeded" | "failed" | undefined
 ): IntentRecord | undefined => {
   const intent = account.intents.get(intentId)
-  const method = account.methods.get(intent?.paymentMethod ?? "")
+  const method = account.paymentMethod(intent?.paymentMethod ?? "")
   if (intent === undefined || method === undefined) return undefined
   if (intent.status !== "processing" && intent.status !== "requires_action") return undefined
   const decline = outcome === "succeeded"
@@ -123,5 +123,8 @@ export const settle = (
   return decline === null ? succeed(account, intent, charge.id) : failWith(account, intent, charge, decline)
 }
 
-/** An answer that shows the intent as it is now. */
+/**
+ * An answer that shows the intent as it is now. On its own, so that a saved answer holds this record and nothing of
+ * the request that made it.
+ */
 export const shown = (intent: IntentRecord): Answer => ok(() => render.paymentIntent(intent))

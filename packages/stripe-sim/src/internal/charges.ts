@@ -64,6 +64,9 @@ const cardOf = (account: Account, source: string | undefined, customerId: string
   return method.customer !== null && method.customer !== customerId ? missing("source", named, "source", false) : method
 }
 
+// On its own: a saved answer holds the record and nothing of the request.
+const shown = (charge: ChargeRecord): Answer => ok(() => render.charge(charge))
+
 const create = (account: Account, params: Params): Answer => {
   const amountMinor = integer(params, "amount")
   const currency = text(params, "currency")?.toLowerCase()
@@ -98,12 +101,12 @@ const create = (account: Account, params: Params): Answer => {
   })
   if (decline !== null) return declined(decline, made, method)
   account.move(made.id, amountMinor, currency)
-  return ok(() => render.charge(made))
+  return shown(made)
 }
 
 const retrieve = (account: Account, _params: Params, id: string): Answer => {
   const found = account.charges.get(id)
-  return found === undefined ? missing("charge", id, "id", true) : ok(() => render.charge(found))
+  return found === undefined ? missing("charge", id, "id", true) : shown(found)
 }
 
 const list = (account: Account, params: Params): Answer => {

@@ -72,7 +72,6 @@ const save = (account: Account, made: CustomerRecord | Answer): Answer => {
 const create = (account: Account, params: Params): Answer => {
   const blank: CustomerRecord = {
     id: account.nextId("cus_"),
-    seq: account.customers.size,
     createdS: account.nowS,
     deleted: false,
     email: null,

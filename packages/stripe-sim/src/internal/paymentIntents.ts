@@ -6,7 +6,7 @@
 import type { Account } from "./Account.ts"
 import { type Answer, invalid, missing, ok, refuse } from "./answer.ts"
 import { isCurrency, refusalOf } from "./amounts.ts"
-import { attempt, type AttemptOptions } from "./attempt.ts"
+import { attempt, type AttemptOptions, shown } from "./attempt.ts"
 import { page } from "./lists.ts"
 import { inHash, integer, mergeMetadata, type Params, required, text, textOr, texts } from "./params.ts"
 import { cancelRules, confirmRules, createRules, listRules, retrieveRules, updateRules } from "./paymentIntentRules.ts"
@@ -18,24 +18,25 @@ const confirmable: ReadonlyArray<IntentStatus> = ["requires_payment_method", "re
 
 const show = (account: Account, params: Params) => (intent: IntentRecord): Answer => {
   const wanted = texts(params, "expand")
-  if (wanted.length === 0) return ok(() => render.paymentIntent(intent))
+  if (wanted.length === 0) return shown(intent)
   const unknown = wanted.find((name) => !["customer", "latest_charge", "payment_method"].includes(name))
   if (unknown !== undefined) {
     return invalid(`This property cannot be expanded (${unknown}).`, "expand", "property_cannot_be_expanded")
   }
   // Expanded objects change later, so what was shown is written out now.
   const charge = wanted.includes("latest_charge") ? account.charges.get(intent.latestCharge ?? "") : undefined
-  const method = wanted.includes("payment_method") ? account.methods.get(intent.paymentMethod ?? "") : undefined
-  const customer = wanted.includes("customer") ? account.customers.get(intent.customer ?? "") : undefined
-  const body = render.paymentIntent(intent, {
+  const method = wanted.includes("payment_method") ? account.paymentMethod(intent.paymentMethod ?? "") : undefined
+  const customer = wanted.includes("customer") ? account.customer(intent.customer ?? "") : undefined
+  return written(render.paymentIntent(intent, {
     ...(charge === undefined ? {} : { latest_charge: render.charge(charge) }),
     ...(method === undefined ? {} : { payment_method: render.paymentMethod(method) }),
     ...(customer === undefined
       ? {}
       : { customer: customer.deleted ? render.deletedCustomer(customer.id) : render.customer(customer) })
-  })
-  return ok(() => body)
+  }))
 }
+
+const written = (body: unknown): Answer => ok(() => body)
 
 const checkTerms = (account: Account, amountMinor: number, currency: string): Answer | undefined => {
   if (!isCurrency(currency)) {

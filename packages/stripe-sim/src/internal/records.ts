@@ -12,7 +12,6 @@ export type MetadataRecord = Readonly<Record<string, string>>
 /** A customer, alive or deleted. */
 export interface CustomerRecord {
   readonly id: string
-  readonly seq: number
   readonly createdS: number
   readonly deleted: boolean
   readonly email: string | null
