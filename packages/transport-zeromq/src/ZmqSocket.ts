@@ -10,7 +10,7 @@ import { type Cause, Deferred, Effect, Fiber, Metric, Queue, Schedule, type Scop
 import { randomUUID } from "node:crypto"
 import type { Message, Request, Router } from "zeromq"
 import type { Endpoint } from "./Endpoint.ts"
-import { errorCode, openError, sendError, type Zeromq } from "./internal/native.ts"
+import { nativeError, openError, sendError, type Zeromq } from "./internal/native.ts"
 import { observe } from "./internal/observe.ts"
 import type { SocketSettings } from "./SocketSettings.ts"
 import { ZmqMetrics } from "./ZmqMetrics.ts"
@@ -88,16 +88,16 @@ const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string): R
 const acquire = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, label: string) =>
   Effect.acquireRelease(
     Effect.tap(
-      Effect.try({ try: () => construct(zmq, options, routingId), catch: (error) => openError(error, label) }),
+      Effect.try({ try: () => construct(zmq, options, routingId), catch: (error) => openError(nativeError(error), label) }),
       Metric.modify(ZmqMetrics.openSockets, 1)
     ),
     (socket) => Effect.andThen(Effect.sync(() => socket.close()), Metric.modify(ZmqMetrics.openSockets, -1))
   )
 
 const bind = (socket: Request | Router, { address }: Endpoint, settings: SocketSettings) =>
-  Effect.tryPromise({ try: () => socket.bind(address), catch: (error) => error }).pipe(
+  Effect.tryPromise({ try: () => socket.bind(address), catch: nativeError }).pipe(
     Effect.retry({
-      while: (error) => errorCode(error) === "EADDRINUSE",
+      while: (error) => error.code === "EADDRINUSE",
       schedule: Schedule.spaced(50).pipe(Schedule.upTo({ duration: settings.bindWaitMs }))
     }),
     Effect.mapBoth({ onFailure: (error) => openError(error, address), onSuccess: () => socket.lastEndpoint ?? address })
@@ -119,14 +119,14 @@ export const openZmqSocket = Effect.fnUntraced(function*(
     (endpoint) => bind(socket, endpoint, options.settings)
   )
   for (const { attach, address } of options.endpoints) {
-    if (attach === "connect") yield* Effect.try({ try: () => socket.connect(address), catch: (error) => openError(error, address) })
+    if (attach === "connect") yield* Effect.try({ try: () => socket.connect(address), catch: (error) => openError(nativeError(error), address) })
   }
 
   const incoming = yield* Queue.bounded<Frames, Cause.Done>(queueMax)
-  yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: (error) => error }).pipe(
+  yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: nativeError }).pipe(
     Effect.flatMap((batch) => Queue.offerAll(incoming, batch)),
     // The addon also rejects for a wake-up without a message; only a closed socket is the end.
-    Effect.catch((error) => socket.closed ? Effect.fail(error) : Effect.logDebug("receive again", errorCode(error))),
+    Effect.catch((error) => socket.closed ? Effect.fail(error) : Effect.logDebug("receive again", error.code)),
     Effect.forever,
     Effect.ensuring(Queue.end(incoming)),
     Effect.ignore,
@@ -139,7 +139,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
       ? Deferred.succeed(done, undefined)
       : Effect.tryPromise({
         try: () => socket.send([...frames]),
-        catch: (error) => sendError(error, label, socket, options.settings.highWaterMark)
+        catch: (error) => sendError(nativeError(error), label, socket.closed, options.settings.highWaterMark)
       }).pipe(Effect.exit, Effect.flatMap((exit) => Deferred.done(done, exit)))
   const writer = yield* Queue.take(outgoing).pipe(
     Effect.flatMap((message) => Effect.uninterruptible(write(message))),
@@ -160,7 +160,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
     Effect.gen(function*() {
       const done = yield* Deferred.make<void, TransportError>()
       const taken = yield* Queue.offer(outgoing, { frames, done })
-      return yield* taken ? Deferred.await(done) : Effect.fail(sendError("closed", label, { closed: true }, 0))
+      return yield* taken ? Deferred.await(done) : Effect.fail(sendError(nativeError("closed"), label, true, 0))
     })
   return { routingId, bound, incoming, send: put, flush: Effect.ignore(put(null)) }
 })

@@ -3,7 +3,7 @@
  * It throws some errors at once and rejects with others, so that every call goes through `Effect.try` or `tryPromise`.
  */
 import { Backpressure, Closed, PeerUnreachable, TransportError } from "@purser/core"
-import { Effect } from "effect"
+import { Data, Effect } from "effect"
 
 /** The addon's module. */
 export type Zeromq = typeof import("zeromq")
@@ -17,20 +17,22 @@ export const loadZeromq: Effect.Effect<Zeromq, TransportError> = Effect.tryPromi
   catch: (error) => closed("zeromq", `the native addon could not be loaded: ${String(error)}`)
 })
 
-/** The errno name of an error of the addon, or its text. */
-export const errorCode = (error: unknown): string => {
-  if (typeof error === "object" && error !== null && "code" in error && typeof error.code === "string") return error.code
-  return String(error)
+/** What the addon threw or rejected with: libzmq's name of the error, or its text. */
+export class NativeError extends Data.TaggedError("NativeError")<{ readonly code: string }> {}
+
+/** Reads what the addon threw. */
+export const nativeError = (error: unknown): NativeError => {
+  const coded = typeof error === "object" && error !== null && "code" in error && typeof error.code === "string"
+  return new NativeError({ code: coded ? String(error.code) : String(error) })
 }
 
 /** Why a message was not sent. */
-export const sendError = (error: unknown, endpoint: string, socket: { readonly closed: boolean }, highWaterMark: number): TransportError => {
-  const code = errorCode(error)
-  if (socket.closed || code === "EBADF") return closed(endpoint, "the socket is closed")
+export const sendError = ({ code }: NativeError, endpoint: string, socketClosed: boolean, highWaterMark: number): TransportError => {
+  if (socketClosed || code === "EBADF") return closed(endpoint, "the socket is closed")
   if (code === "EAGAIN") return new TransportError({ reason: new Backpressure({ endpoint, window: highWaterMark }), chargeKey: null })
   if (code === "EHOSTUNREACH") return new TransportError({ reason: new PeerUnreachable({ endpoint, detail: "the peer is gone" }), chargeKey: null })
   return closed(endpoint, code)
 }
 
 /** Why a socket could not be made, bound or connected. */
-export const openError = (error: unknown, endpoint: string): TransportError => closed(endpoint, errorCode(error))
+export const openError = ({ code }: NativeError, endpoint: string): TransportError => closed(endpoint, code)
