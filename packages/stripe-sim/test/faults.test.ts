@@ -1,6 +1,7 @@
 import { StripeSim } from "@purser/stripe-sim"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
+import { connect } from "node:net"
 import { arrived, call, intentForm, raw, sdk, type Sim } from "./support.ts"
 
 const intents = "/v1/payment_intents"
@@ -47,6 +48,22 @@ describe("resets", () => {
       assert.strictEqual(yield* paid(sim), 1)
       const [lost] = yield* journalOf(sim, `${intents}/${id}/confirm`)
       assert.deepInclude(lost, { status: null, paymentsMoved: 1, movedMinor: 1999 })
+    }))
+
+  it.effect("are resets on the socket, not an orderly end", () =>
+    Effect.gen(function*() {
+      const sim = yield* StripeSim.make()
+      for (const at of ["before", "after"] as const) {
+        yield* sim.faults.add({ action: { kind: "reset", at } })
+        const seen = yield* Effect.callback<string>((resume) => {
+          const socket = connect(sim.port, sim.host, () => {
+            socket.write("GET /v1/charges HTTP/1.1\r\nhost: sim\r\nauthorization: Bearer sk_test_sim\r\n\r\n")
+          })
+          socket.on("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message)))
+          socket.on("end", () => resume(Effect.succeed("an orderly end")))
+        })
+        assert.strictEqual(seen, "ECONNRESET")
+      }
     }))
 
   it.effect("show that the SDK resends a reset request by itself", () =>
