@@ -7,7 +7,7 @@
  */
 import type { PGlite } from "@electric-sql/pglite"
 import { PgClient } from "@effect/sql-pg"
-import { type Cause, Config, Context, Duration, Effect, Layer, Option, type Redacted, Schema, type Scope } from "effect"
+import { type Cause, Config, Context, Duration, Effect, Layer, Option, type Redacted, Schema, type Scope, Semaphore } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlError, SqlSchema } from "effect/sql"
 import { DatabaseInUse, type DatabaseError, DatabaseUnavailable } from "./DatabaseError.ts"
@@ -55,6 +55,20 @@ const withDriver = (client: PgClient.PgClient, driver: string): PgClient.PgClien
   return Object.assign(client, { driver, withoutTransforms: () => Object.assign(withoutTransforms(), { driver }) })
 }
 
+/**
+ * Transactions queue before they reach the one backend of PGlite: a fiber that waits in this queue can be interrupted,
+ * one whose BEGIN is on its way cannot.
+ */
+const queueTransactions = Effect.fnUntraced(function*(client: PgClient.PgClient) {
+  const turn = yield* Semaphore.make(1)
+  const { transactionService, withTransaction } = client
+  return Object.assign(client, {
+    withTransaction: <R, E, A>(effect: Effect.Effect<A, E, R>) =>
+      Effect.flatMap(Effect.serviceOption(transactionService), (outer) =>
+        Option.isSome(outer) ? withTransaction(effect) : turn.withPermit(withTransaction(effect)))
+  })
+})
+
 /** Opens the pool and asks the database who it is. */
 const connect = Effect.fnUntraced(function*(
   about: { readonly kind: "postgres" | "pglite"; readonly label: string },
@@ -63,7 +77,8 @@ const connect = Effect.fnUntraced(function*(
   const unavailable = (error: SqlError.SqlError | Schema.SchemaError | Cause.NoSuchElementError) =>
     new DatabaseUnavailable({ database: about.label, ...explain(error, secretsOf(config.url)) })
   const open = Effect.gen(function*() {
-    const sql = withDriver(yield* PgClient.make(config), about.kind === "pglite" ? "pglite" : "pg")
+    const client = yield* PgClient.make(config)
+    const sql = about.kind === "pglite" ? withDriver(yield* queueTransactions(client), "pglite") : withDriver(client, "pg")
     const ask = SqlSchema.findOne({
       Request: Schema.Void,
       Result: Version,

@@ -1,2 +1,6 @@
 export * from "./Database.ts"
 export * from "./DatabaseError.ts"
+export * as DatabaseClock from "./DatabaseClock.ts"
+export * from "./MigrationError.ts"
+export * as Migrations from "./Migrations.ts"
+export * from "./EmbeddedPostgres.ts"

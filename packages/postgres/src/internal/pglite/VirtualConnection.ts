@@ -90,7 +90,8 @@ export class VirtualConnection extends Duplex {
       this.push(Buffer.from("N"))
     } else if (code === StartupCode.cancel) {
       this.host.cancel(bytes.readInt32BE(at + 8), bytes.readInt32BE(at + 12))
-      this.finish()
+      // Nobody reads from this one, so its end would never be noticed; the client waits for it to close.
+      this.destroy()
     } else {
       // The hub answers by itself: a new connection must not wait for another one's transaction.
       this.started = true

@@ -11,15 +11,15 @@ import { Config, Effect } from "effect"
 import { Buffer } from "node:buffer"
 import { randomUUID } from "node:crypto"
 import * as Fs from "node:fs"
+import { createRequire } from "node:module"
 import * as Path from "node:path"
-import { fileURLToPath } from "node:url"
 import * as Zlib from "node:zlib"
 
 const packageFolder = Path.resolve(import.meta.dirname, "../../..")
 
 const pgliteVersion = (): string => {
   const manifest: unknown = JSON.parse(
-    Fs.readFileSync(Path.join(Path.dirname(fileURLToPath(import.meta.resolve("@electric-sql/pglite"))), "../package.json"), "utf8")
+    Fs.readFileSync(Path.join(Path.dirname(createRequire(import.meta.url).resolve("@electric-sql/pglite")), "../package.json"), "utf8")
   )
   return typeof manifest === "object" && manifest !== null && "version" in manifest ? String(manifest.version) : "unknown"
 }
