@@ -20,10 +20,9 @@ type QuotedRow =
   | { readonly _tag: "Open"; readonly line: number; readonly columnIndex: number }
   | { readonly _tag: "Stray"; readonly at: number; readonly line: number; readonly columnIndex: number }
 
-/** The index after the closing quote of the cell that opens at `open`, or -1 when the text ends before it is sure. */
-const closeQuote = (text: string, open: number, final: boolean): number => {
+/** The index after the closing quote of the cell that opens at `open`, or -1 when the text ends before it. */
+const closeQuote = (text: string, open: number): number => {
   for (let at = text.indexOf("\"", open + 1); at >= 0; at = text.indexOf("\"", at + 2)) {
-    if (at + 1 === text.length) return final ? at + 1 : -1
     if (text.charCodeAt(at + 1) !== 34) return at + 1
   }
   return -1
@@ -37,7 +36,7 @@ const readQuotedRow = (text: string, start: number, startLine: number, delimiter
   for (;;) {
     let end: number
     if (text.charCodeAt(at) === 34) {
-      end = closeQuote(text, at, final)
+      end = closeQuote(text, at)
       if (end < 0) return { _tag: "Open", line, columnIndex: cells.length + 1 }
       cells.push(text.slice(at + 1, end - 1).replaceAll("\"\"", "\""))
       line += countBreaks(text, at, end)
@@ -50,6 +49,7 @@ const readQuotedRow = (text: string, start: number, startLine: number, delimiter
       }
       cells.push(text.slice(at, end))
     }
+    // At the end of a piece even a closing quote is not sure: its double may follow.
     if (end >= text.length) {
       return final ? { _tag: "Row", cells, end, endLine: line } : { _tag: "Open", line, columnIndex: cells.length }
     }
