@@ -33,7 +33,7 @@ for (const project of projects) {
     if (!existsSync(file)) continue
     // A test project contains the sources too: one pass over both.
     step(`types ${project}`, "tsc", ["-p", file, "--noEmit"])
-    step(`effect ${project}`, "effect-tsgo", ["diagnostics", "--strict", "--project", file])
+    step(`effect ${project}`, "effect-tsgo", ["diagnostics", "--strict", "--lspconfig", "{}", "--project", file])
     break
   }
 }

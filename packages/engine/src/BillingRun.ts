@@ -24,13 +24,13 @@ export interface RunCheck {
 }
 
 /** What planning needs to know. */
-export interface PlanInput<E, E2> {
+export interface PlanInput<E, E2, R, R2> {
   readonly runId: string
   readonly source: string
   /** Chunks of rows, in line order. */
-  readonly rows: Stream.Stream<ReadonlyArray<RunRow>, E>
+  readonly rows: Stream.Stream<ReadonlyArray<RunRow>, E, R>
   /** Says what is expected of each total, after all rows were read and before anything is opened or planned. */
-  readonly decide: (check: RunCheck) => Effect.Effect<ReadonlyArray<CapDecision>, E2>
+  readonly decide: (check: RunCheck) => Effect.Effect<ReadonlyArray<CapDecision>, E2, R2>
   /** With `fits`, rows that do not fit are refused one by one; by default the whole input is. */
   readonly overCap?: "refuse" | "fits"
   /** Stops before caps are opened and rows are planned. */
@@ -68,7 +68,7 @@ const options = Config.all({
 /** Plans and dispatches billing runs. */
 export class BillingRun extends Context.Service<BillingRun, {
   /** Stages, checks and plans; fails before anything is charged. A refused or dry run leaves no trace in the ledger. */
-  readonly plan: <E, E2>(input: PlanInput<E, E2>) => Effect.Effect<PlanReport, E | E2 | RunError | LedgerError | SpendCapError>
+  readonly plan: <E, E2, R = never, R2 = never>(input: PlanInput<E, E2, R, R2>) => Effect.Effect<PlanReport, E | E2 | RunError | LedgerError | SpendCapError, R | R2>
   /**
    * Submits all rows that are still to be charged, again and again while some stay open, until none is or until nothing
    * has been settled for `PURSER_RUN_PATIENCE`. Answers the run's own account from the ledger.
@@ -90,7 +90,7 @@ export class BillingRun extends Context.Service<BillingRun, {
       const same = (a: CapScope, b: CapScope) =>
         a.namespace === b.namespace && a.billingPeriod === b.billingPeriod && a.currency === b.currency
 
-      const checkTotals = Effect.fnUntraced(function*(input: PlanInput<unknown, unknown>) {
+      const checkTotals = Effect.fnUntraced(function*(input: { readonly runId: string; readonly source: string }) {
         const totals = yield* book.totals(input.runId)
         if (totals.length === 0) return yield* new RunError({ reason: new NothingToCharge({ source: input.source }) })
         const caps = yield* cap.report()
@@ -115,7 +115,7 @@ export class BillingRun extends Context.Service<BillingRun, {
         }
       })
 
-      const plan = <E, E2>(input: PlanInput<E, E2>) =>
+      const plan = <E, E2, R, R2>(input: PlanInput<E, E2, R, R2>) =>
         Effect.gen(function*() {
           yield* book.begin({ runId: input.runId, source: input.source })
           yield* Stream.runForEach(input.rows, (rows) => book.stage(input.runId, rows))

@@ -1,0 +1,47 @@
+/** The `purser` command: its subcommands, and how every failure becomes one readable message and an exit status. */
+import { NodeServices } from "@effect/platform-node"
+import { Cause, Config, Effect, Layer, Logger, References } from "effect"
+import { Command } from "effect/cli"
+import { CommandFailed, exitStatus } from "./CommandFailed.ts"
+import { keyCommand } from "./commands/keyCommand.ts"
+import { runCommand } from "./commands/runCommand.ts"
+import { simCommand } from "./commands/simCommand.ts"
+import { capCommand, statusCommand, sweepCommand } from "./commands/storeCommands.ts"
+import { workerCommand } from "./commands/workerCommand.ts"
+import { note } from "./ui/Output.ts"
+
+/** Kept equal to the package's version by a test. */
+export const version = "0.1.0"
+
+const purser = Command.make("purser").pipe(
+  Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
+  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, capCommand, keyCommand, simCommand])
+)
+
+const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>
+  Layer.mergeAll(
+    Logger.layer([Logger.consolePretty()]),
+    Layer.succeed(Logger.LogToStderr, true),
+    Layer.succeed(References.MinimumLogLevel, level)
+  )))
+
+const textOf = (error: unknown): string => error instanceof Error ? error.message || error.name : String(error)
+
+/** Runs the command line; fails only with {@link CommandFailed}, whose text the user has seen. */
+export const program = Command.run(purser, { version }).pipe(
+  Effect.catch((error) => {
+    if (error._tag === "CommandFailed") return Effect.andThen(note(error.text), Effect.fail(error))
+    // The command-line library has shown its own errors, with the help of the command.
+    const shown = error._tag === "ShowHelp" || (typeof error === "object" && "~effect/cli/CliError" in error)
+    const failed = new CommandFailed({ text: textOf(error), status: exitStatus.refused })
+    return Effect.andThen(shown ? Effect.void : note(failed.text), Effect.fail(failed))
+  }),
+  Effect.catchDefect((defect) =>
+    Effect.andThen(
+      note(`purser failed inside; this is a bug: ${Cause.pretty(Cause.die(defect))}`),
+      Effect.fail(new CommandFailed({ text: textOf(defect), status: exitStatus.refused }))
+    )
+  ),
+  Effect.provide(logging),
+  Effect.provide(NodeServices.layer)
+)

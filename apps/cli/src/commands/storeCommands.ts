@@ -1,0 +1,68 @@
+/** The flags of the commands that look at the stores or act on them: `status`, `sweep` and `cap`. */
+import { parseCurrency, parsePeriod } from "@purser/core"
+import { Effect, Option, Result } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { refused } from "../CommandFailed.ts"
+
+const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
+const periodArgument = Argument.String("PERIOD").pipe(Argument.withDescription("A billing period, for example 2026-07"))
+
+const readPeriod = (text: string) => {
+  const period = parsePeriod(text)
+  return Result.isSuccess(period) ? Effect.succeed(period.success) : Effect.fail(refused(period.failure.message))
+}
+
+/** `purser status [PERIOD]` */
+export const statusCommand = Command.make("status", { period: periodArgument.pipe(Argument.optional), json }, Effect.fnUntraced(function*(given) {
+  const { status } = yield* Effect.promise(() => import("../handlers/status.ts"))
+  return yield* status({ period: Option.isSome(given.period) ? yield* readPeriod(given.period.value) : undefined, json: given.json })
+})).pipe(Command.withDescription("Show charges by period and state, and the caps"))
+
+/** `purser sweep` */
+export const sweepCommand = Command.make("sweep", { json }, Effect.fnUntraced(function*(given) {
+  const { sweep } = yield* Effect.promise(() => import("../handlers/sweep.ts"))
+  return yield* sweep(given.json)
+})).pipe(Command.withDescription("Take up every charge whose worker is gone, once, and settle what can be settled"))
+
+const scopeFlags = {
+  period: periodArgument,
+  currency: Flag.String("currency").pipe(Flag.withDescription("The currency of the cap, for example usd")),
+  namespace: Flag.String("namespace").pipe(Flag.withDescription("The namespace of the charges"), Flag.withDefault("zmq-billing"))
+}
+
+const readScope = Effect.fnUntraced(function*(given: { readonly period: string; readonly currency: string; readonly namespace: string }) {
+  const currency = parseCurrency(given.currency)
+  if (currency === undefined) return yield* refused(`"${given.currency}" is not a currency that Stripe charges`)
+  return { namespace: given.namespace, billingPeriod: yield* readPeriod(given.period), currency }
+})
+
+const figures = {
+  expectedTotal: Flag.String("expected-total").pipe(Flag.withDescription("What the period's charges should add up to, for example 12345.67")),
+  headroom: Flag.String("headroom").pipe(Flag.withDescription("The cap is the expected total times this factor"), Flag.withDefault("1.10"))
+}
+
+const why = {
+  reason: Flag.String("reason").pipe(Flag.withDescription("Why, for the record")),
+  actor: Flag.String("actor").pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser cap raise"))
+}
+
+const loadCap = Effect.promise(() => import("../handlers/cap.ts"))
+
+/** `purser cap open | show | raise | close` */
+export const capCommand = Command.make("cap").pipe(
+  Command.withDescription("Open, show, raise and close the spend caps of billing periods"),
+  Command.withSubcommands([
+    Command.make("open", { ...scopeFlags, ...figures }, Effect.fnUntraced(function*(given) {
+      return yield* (yield* loadCap).openCap(yield* readScope(given), given)
+    })).pipe(Command.withDescription("Open a cap: the expected total times the headroom; nothing is charged without one")),
+    Command.make("show", { period: periodArgument.pipe(Argument.optional), json }, Effect.fnUntraced(function*(given) {
+      return yield* (yield* loadCap).showCaps(Option.isSome(given.period) ? yield* readPeriod(given.period.value) : undefined, given.json)
+    })).pipe(Command.withDescription("Show the caps and how much of them is used")),
+    Command.make("raise", { ...scopeFlags, ...figures, ...why }, Effect.fnUntraced(function*(given) {
+      return yield* (yield* loadCap).raiseCap(yield* readScope(given), given)
+    })).pipe(Command.withDescription("Set other figures, with a reason that is kept")),
+    Command.make("close", scopeFlags, Effect.fnUntraced(function*(given) {
+      return yield* (yield* loadCap).closeCap(yield* readScope(given))
+    })).pipe(Command.withDescription("Take no more charges for the period"))
+  ])
+)

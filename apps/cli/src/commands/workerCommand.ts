@@ -1,0 +1,23 @@
+/** The flags of `purser worker`. */
+import { Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+
+/** `purser worker` */
+export const workerCommand = Command.make("worker", {
+  transport: Flag.Literals("transport", ["req-rep"]).pipe(
+    Flag.withDescription("How requests arrive (default: PURSER_TRANSPORT, else req-rep)"),
+    Flag.optional
+  ),
+  endpoint: Flag.String("endpoint").pipe(
+    Flag.withDescription("Where to serve (default: PURSER_ENDPOINT, else tcp://127.0.0.1:5555)"),
+    Flag.optional
+  )
+}, Effect.fnUntraced(function*(given) {
+  const { worker } = yield* Effect.promise(() => import("../handlers/worker.ts"))
+  return yield* worker({ endpoint: Option.getOrUndefined(given.endpoint) })
+})).pipe(
+  Command.withDescription("Serve charge requests, and sweep what other workers left, until stopped"),
+  Command.withExamples([
+    { command: "PURSER_DATABASE_URL=postgres://… purser worker", description: "One worker on PostgreSQL; start as many as you like, each on its own endpoint" }
+  ])
+)

@@ -1,0 +1,70 @@
+/** `purser cap …`: the spend caps by hand. */
+import { type BillingPeriod, type CapReport, type CapScope, Money, SpendCap } from "@purser/core"
+import { Stores } from "@purser/purser"
+import { Effect, Result } from "effect"
+import { refused } from "../CommandFailed.ts"
+import { out } from "../ui/Output.ts"
+import { table } from "../ui/table.ts"
+import { parseHeadroom } from "./expectedTotals.ts"
+
+/** Caps as JSON: amounts in minor units. */
+export const capRows = (caps: ReadonlyArray<CapReport>) =>
+  caps.map((cap) => ({
+    ...cap,
+    expectedMinor: Number(cap.expectedMinor),
+    capMinor: Number(cap.capMinor),
+    reservedMinor: Number(cap.reservedMinor)
+  }))
+
+/** Caps as a table. */
+export const capTable = (caps: ReadonlyArray<CapReport>): string =>
+  table(
+    ["period", "currency", "expected", "cap", "used", "", "charges", ""],
+    caps.map((cap) => {
+      const money = (amount: bigint) => Money.formatMinor(amount, cap.currency)
+      const share = cap.capMinor === 0n ? "–" : `${(cap.reservedMinor * 100n) / cap.capMinor}%`
+      return [
+        cap.billingPeriod, cap.currency, money(cap.expectedMinor), money(cap.capMinor), money(cap.reservedMinor), share,
+        String(cap.reservations), cap.closed ? "closed" : ""
+      ]
+    }),
+    [2, 3, 4, 5, 6]
+  )
+
+interface Figures {
+  readonly expectedTotal: string
+  readonly headroom: string
+}
+
+const readFigures = Effect.fnUntraced(function*(scope: CapScope, given: Figures) {
+  const money = Money.fromDecimal(given.expectedTotal, scope.currency, { maximumMinor: Number.MAX_SAFE_INTEGER })
+  if (Result.isFailure(money)) return yield* refused(`--expected-total: ${money.failure.message}`)
+  return { ...scope, expectedMinor: BigInt(money.success.amountMinor), headroomPercent: yield* parseHeadroom(given.headroom) }
+})
+
+/** Opens a cap. */
+export const openCap = (scope: CapScope, given: Figures) =>
+  Effect.gen(function*() {
+    yield* out(capTable([yield* (yield* SpendCap).open(yield* readFigures(scope, given))]))
+  }).pipe(Effect.provide(Stores.layerConfig))
+
+/** Sets other figures. */
+export const raiseCap = (scope: CapScope, given: Figures & { readonly actor: string; readonly reason: string }) =>
+  Effect.gen(function*() {
+    const figures = yield* readFigures(scope, given)
+    yield* out(capTable([yield* (yield* SpendCap).raise({ ...figures, actor: given.actor, reason: given.reason })]))
+  }).pipe(Effect.provide(Stores.layerConfig))
+
+/** Takes no more charges. */
+export const closeCap = (scope: CapScope) =>
+  Effect.gen(function*() {
+    yield* (yield* SpendCap).close(scope)
+    yield* out(`the cap for ${scope.billingPeriod} ${scope.currency} is closed`)
+  }).pipe(Effect.provide(Stores.layerConfig))
+
+/** Shows the caps. */
+export const showCaps = (period: BillingPeriod | undefined, json: boolean) =>
+  Effect.gen(function*() {
+    const caps = yield* (yield* SpendCap).report(period)
+    yield* out(json ? JSON.stringify(capRows(caps)) : caps.length === 0 ? "no cap is open" : capTable(caps))
+  }).pipe(Effect.provide(Stores.layerConfig))

@@ -1,0 +1,198 @@
+/** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
+import { type CapReport, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
+import { BillingRun, ChargePipeline, ChargeWorker, noProgress, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
+import { loopbackTransports, Stores, type TransportName, transports } from "@purser/purser"
+import { StripeGateway } from "@purser/stripe"
+import { Clock, Config, Effect, FileSystem, Layer, Random, Ref } from "effect"
+import { Prompt } from "effect/cli"
+import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
+import type { InputOptions } from "../input/InputOptions.ts"
+import { note, out } from "../ui/Output.ts"
+import { withProgress } from "../ui/RunProgressView.ts"
+import { Tty } from "../ui/Tty.ts"
+import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
+import { type InputNotes, noNotes, runRows } from "./runInput.ts"
+import { countsOf, type RefusedRow, refusedLine, reportHeader, reportLine, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
+
+/** What the command line says. */
+export interface RunOptions {
+  readonly file: string
+  readonly input: InputOptions
+  readonly expectedTotals: ReadonlyArray<ExpectedTotal>
+  readonly headroomPercent: number
+  readonly allowPeriods: ReadonlyArray<string>
+  readonly skipInvalid: boolean
+  readonly overCap: "refuse" | "fits"
+  readonly retry: ReadonlyArray<"declined" | "rejected">
+  readonly transport: TransportName | undefined
+  readonly workers: number
+  readonly concurrency: number
+  readonly dryRun: boolean
+  readonly json: boolean
+  readonly yes: boolean
+  readonly report: string | undefined
+}
+
+const ask = Effect.fnUntraced(function*(question: string) {
+  const answer = yield* Prompt.run(Prompt.Confirm({ message: question, initial: false }))
+  if (!answer) return yield* refused("Stopped; nothing was charged.")
+})
+
+/** Shows the totals, and asks what a person should be asked before money moves. */
+const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputNotes, options: RunOptions) {
+  const tty = yield* Tty
+  for (const { cap, total } of check.totals) {
+    const amount = Money.formatMinor(total.amountMinor, total.currency)
+    yield* note(`${total.billingPeriod} ${total.currency}: ${total.rows} rows, ${amount}${
+      cap === undefined ? "" : `; cap ${Money.formatMinor(cap.capMinor, total.currency)}, ${Money.formatMinor(cap.reservedMinor, total.currency)} used`
+    }`)
+  }
+  if (notes.blankRows > 0) yield* note(`${notes.blankRows} blank rows ignored`)
+  const open = [...notes.open]
+  if (open.length > 0) {
+    yield* note(`not over yet: ${open.join(", ")}`)
+    if (!options.yes && !tty.interactive) {
+      return yield* refused(`${open.join(", ")} ${open.length === 1 ? "is" : "are"} not over yet: allow it by name with --allow-period, or with --yes`)
+    }
+  }
+  if (notes.late.size > 0) yield* note(`over for more than a year: ${[...notes.late].join(", ")}`)
+  if (options.yes || options.dryRun || !tty.interactive) return
+  if (open.length > 0) yield* ask(`Bill ${open.join(", ")} before the period is over?`)
+  if (notes.late.size > 0) yield* ask(`Bill ${[...notes.late].join(", ")} so late?`)
+  if (options.expectedTotals.length === 0) yield* ask("Are these the totals that you expect?")
+})
+
+const writeReport = Effect.fnUntraced(function*(path: string, runId: string, refusals: ReadonlyArray<RefusedRow>) {
+  const fs = yield* FileSystem.FileSystem
+  const book = yield* RunLedger
+  const partial = `${path}.partial`
+  const encoder = new TextEncoder()
+  let next = 0
+  const refusedBefore = (line: number) => {
+    let text = ""
+    while (next < refusals.length && refusals[next]!.line < line) text += refusedLine(refusals[next++]!)
+    return text
+  }
+  const page = 2000
+  yield* Effect.scoped(Effect.gen(function*() {
+    const file = yield* fs.open(partial, { flag: "w" })
+    yield* file.writeAll(encoder.encode(reportHeader))
+    let afterLine = 0
+    for (;;) {
+      const rows = yield* book.report(runId, afterLine, page)
+      if (rows.length > 0) {
+        yield* file.writeAll(encoder.encode(rows.map((row) => refusedBefore(row.line) + reportLine(row)).join("")))
+        afterLine = rows[rows.length - 1]!.line
+      }
+      if (rows.length < page) break
+    }
+    yield* file.writeAll(encoder.encode(refusedBefore(Number.POSITIVE_INFINITY)))
+  }))
+  // A report that is half written is never taken for one.
+  yield* fs.rename(partial, path)
+})
+
+const statusOf = (counts: RunCounts, expectedRows: number): number => {
+  const added = counts.succeeded + counts.declined + counts.rejected + counts.processing + counts.requiresAction + counts.conflict + counts.unresolved
+  return added === counts.rows && counts.rows === expectedRows && counts.succeeded === counts.rows ? 0 : exitStatus.partial
+}
+
+const account = Effect.fnUntraced(function*(
+  options: RunOptions, runId: string, summary: ReadonlyArray<RunStateTotal>, notes: InputNotes, expectedRows: number, caps: ReadonlyArray<CapReport>
+) {
+  const counts = countsOf(summary, notes.refusedRows)
+  if (options.report !== undefined) {
+    yield* writeReport(options.report, runId, notes.refusals)
+    yield* note(`report: ${options.report}`)
+  }
+  yield* options.json
+    ? out(JSON.stringify({ ...counts, ...sumsOf(summary, caps) }))
+    : out(`\n${summaryText(counts, summary, caps)}`)
+  const status = statusOf(counts, expectedRows)
+  if (counts.rows !== expectedRows) {
+    return yield* new CommandFailed({ text: `the account has ${counts.rows} rows, the file ${expectedRows}: this must not happen`, status })
+  }
+  if (status !== 0) {
+    const open = counts.unresolved === 0 ? "" : " Unresolved charges are gone on with by running the same command again, or by `purser sweep`."
+    return yield* new CommandFailed({ text: `${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid.${open}`, status })
+  }
+})
+
+const runId = Effect.gen(function*() {
+  const at = new Date(yield* Clock.currentTimeMillis).toISOString().replaceAll(/[-:]/g, "").replace(/\..*/, "Z")
+  return `${at}-${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")}`
+})
+
+const program = Effect.fnUntraced(function*(options: RunOptions) {
+  const runs = yield* BillingRun
+  const cap = yield* SpendCap
+  const id = yield* runId
+  const notes = noNotes()
+  const plan = yield* runs.plan({
+    runId: id,
+    source: options.file,
+    rows: runRows(options.file, { ...options.input, skipInvalid: options.skipInvalid, allowPeriods: new Set(options.allowPeriods) }, notes),
+    overCap: options.overCap,
+    dryRun: options.dryRun,
+    decide: (check) =>
+      Effect.gen(function*() {
+        yield* confirmTotals(check, notes, options)
+        return yield* decideCaps(check, options.expectedTotals, options.headroomPercent)
+      })
+  })
+  if (options.dryRun) {
+    yield* out(options.json ? JSON.stringify({ dryRun: true, rows: plan.rows, refused: notes.refusedRows }) : `${plan.rows} rows can be charged; nothing was sent or planned.`)
+    return
+  }
+  if (options.retry.length > 0) {
+    const book = yield* RunLedger
+    const chargeKeys = yield* book.keysIn(id, options.retry)
+    const reopened = yield* (yield* Ledger).reopen({ chargeKeys, from: options.retry, actor: "purser run --retry", reason: `run ${id}` })
+    yield* note(`${reopened} ${options.retry.join(" and ")} charges are tried again`)
+  }
+  yield* note(`run ${id}: ${plan.planned} charges planned, ${plan.present} known already`)
+  const progress = yield* Ref.make<RunProgress>(noProgress)
+  const summary = yield* withProgress(
+    runs.dispatch({ runId: id, concurrency: options.concurrency, progress }).pipe(
+      Effect.onInterrupt(() => note("\nStopped. Run the same command again to go on."))
+    ),
+    progress,
+    plan.rows
+  )
+  const inRun = (open: CapReport) => plan.check.totals.some(({ total }) =>
+    total.namespace === open.namespace && total.billingPeriod === open.billingPeriod && total.currency === open.currency)
+  yield* account(options, id, summary, notes, plan.rows + notes.refusedRows, (yield* cap.report()).filter(inRun))
+})
+
+const workersOf = (count: number) =>
+  Layer.effectDiscard(Effect.gen(function*() {
+    const worker = yield* ChargeWorker
+    yield* Effect.forEach(Array.from({ length: count }), () => Effect.forkScoped(Effect.tapCause(worker.run, (cause) => Effect.logError("a worker stopped", cause))))
+  })).pipe(
+    Layer.provide(ChargeWorker.layerNoDeps),
+    Layer.provide(Sweeper.layerNoDeps),
+    Layer.provide(ChargePipeline.layer),
+    Layer.provide(StripeGateway.layerPaymentIntents)
+  )
+
+const transportOf = (options: RunOptions) =>
+  Layer.unwrap(Effect.gen(function*() {
+    if (options.dryRun) return transports.memory
+    const name = options.transport ?? (yield* Config.Literals(["req-rep", "memory"], "PURSER_TRANSPORT").pipe(Config.withDefault("req-rep" as const)))
+    if (options.workers > 0) return loopbackTransports[name]
+    if (name === "memory") return yield* refused("--workers 0 needs a transport that reaches other processes; memory does not")
+    return transports[name]
+  }))
+
+/** Runs a billing file to its end. */
+export const run = (options: RunOptions) => {
+  const workers = options.dryRun || options.workers === 0 ? Layer.empty : workersOf(options.workers)
+  return program(options).pipe(
+    Effect.provide(
+      workers.pipe(
+        Layer.provideMerge(BillingRun.layer),
+        Layer.provideMerge(Layer.merge(transportOf(options), Stores.layerConfig))
+      )
+    )
+  )
+}

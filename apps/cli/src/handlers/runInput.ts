@@ -1,0 +1,101 @@
+/**
+ * A billing file as chunks of rows for a run. Bad rows are counted and named; unless they may be skipped, the stream
+ * fails at its end with all of them, so that a person mends the file once. Periods are held against today's date.
+ */
+import { type BillingPeriod, ChargeRequest, periodDays, periodHasBegun, periodHasEnded, type RunRow } from "@purser/core"
+import { Clock, Effect, Stream } from "effect"
+import { type CommandFailed, refused } from "../CommandFailed.ts"
+import { InputFile } from "../input/InputFile.ts"
+import type { InputOptions } from "../input/InputOptions.ts"
+import type { RefusedRow } from "./runReport.ts"
+
+const shownRefusals = 50
+const keptRefusals = 100_000
+const lateAfterMs = 366 * 86_400_000
+
+/** What was met while reading, filled as the stream runs. */
+export interface InputNotes {
+  readonly refusals: Array<RefusedRow>
+  readonly shown: Array<string>
+  refusedRows: number
+  blankRows: number
+  /** Periods that have begun and are not over. */
+  readonly open: Set<BillingPeriod>
+  /** Periods that ended more than a year ago. */
+  readonly late: Set<BillingPeriod>
+}
+
+/** How the file is read. */
+export interface RunInputOptions extends InputOptions {
+  readonly skipInvalid: boolean
+  /** Periods that a person allows by name though they have not begun, or are not over. */
+  readonly allowPeriods: ReadonlySet<string>
+}
+
+type Verdict = "ok" | "allowed" | "future"
+
+/** Notes that nothing was met yet. */
+export const noNotes = (): InputNotes => ({ refusals: [], shown: [], refusedRows: 0, blankRows: 0, open: new Set(), late: new Set() })
+
+const judge = (period: BillingPeriod, nowMs: number, notes: InputNotes, options: RunInputOptions): Verdict => {
+  if (options.allowPeriods.has(period)) return "allowed"
+  if (!periodHasBegun(period, nowMs)) return "future"
+  if (!periodHasEnded(period, nowMs)) notes.open.add(period)
+  const days = periodDays(period)
+  if (days !== undefined && nowMs - days.lastDayMs > lateAfterMs) notes.late.add(period)
+  return "ok"
+}
+
+const refusalText = (notes: InputNotes): string => {
+  const more = notes.refusedRows - notes.shown.length
+  return [
+    ...notes.shown,
+    ...(more > 0 ? [`… and ${more} more`] : []),
+    `${notes.refusedRows} ${notes.refusedRows === 1 ? "row is" : "rows are"} refused; nothing was charged. Mend the file, or leave the bad rows out with --skip-invalid.`
+  ].join("\n")
+}
+
+/** Chunks of rows that can be charged, in line order. */
+export const runRows = (path: string, options: RunInputOptions, notes: InputNotes) =>
+  Stream.unwrap(Effect.map(Clock.currentTimeMillis, (nowMs) => {
+    const verdicts = new Map<BillingPeriod, Verdict>()
+    const refuse = (line: number, text: string) => {
+      notes.refusedRows += 1
+      if (notes.shown.length < shownRefusals) notes.shown.push(text)
+      if (notes.refusals.length < keptRefusals) notes.refusals.push({ line, detail: text })
+    }
+    const rows = InputFile.rows(path, options).pipe(
+      Stream.mapArray((entries) => {
+        const chunk: Array<RunRow> = []
+        for (const entry of entries) {
+          if (entry._tag === "Blank") {
+            notes.blankRows += 1
+            continue
+          }
+          if (entry._tag === "Refusal") {
+            refuse(entry.line, entry.message)
+            continue
+          }
+          const period = entry.request.billingPeriod
+          let verdict = verdicts.get(period)
+          if (verdict === undefined) {
+            verdict = judge(period, nowMs, notes, options)
+            verdicts.set(period, verdict)
+          }
+          if (verdict === "future") {
+            refuse(entry.line, `${path}: line ${entry.line}, column billing_period: "${period}" has not begun; --allow-period ${period} bills it all the same`)
+            continue
+          }
+          chunk.push(verdict === "ok"
+            ? { line: entry.line, chargeKey: entry.chargeKey, request: entry.request }
+            : { line: entry.line, chargeKey: entry.chargeKey, request: new ChargeRequest({ ...entry.request, allowFuture: true }, { disableChecks: true }) })
+        }
+        return [chunk] as const
+      }),
+      Stream.filter((chunk) => chunk.length > 0)
+    )
+    const verdict: Stream.Stream<never, CommandFailed> = Stream.fromEffectDrain(Effect.suspend(() =>
+      notes.refusedRows > 0 && !options.skipInvalid ? Effect.fail(refused(refusalText(notes))) : Effect.void
+    ))
+    return Stream.concat(rows, verdict)
+  }))

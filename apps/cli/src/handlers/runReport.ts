@@ -1,0 +1,142 @@
+/** The account of a run: counts that add up to the file, the summary for people and machines, and the report file. */
+import { type CapReport, type Currency, Money, type RunRowReport, type RunStateTotal } from "@purser/core"
+import { table } from "../ui/table.ts"
+
+/** Rows per state, in the words of the machine contract. */
+export interface RunCounts {
+  readonly rows: number
+  readonly succeeded: number
+  readonly declined: number
+  readonly rejected: number
+  readonly processing: number
+  readonly requiresAction: number
+  readonly conflict: number
+  readonly unresolved: number
+  /** How many of the rows above had been settled before this run; they are counted in their state too. */
+  readonly alreadySettled: number
+}
+
+type Counted = Exclude<keyof RunCounts, "rows" | "alreadySettled">
+
+/** A canceled charge moved no money and is final: it counts with the rejected ones. */
+const countedAs: Record<RunRowReport["state"], Counted> = {
+  succeeded: "succeeded",
+  declined: "declined",
+  rejected: "rejected",
+  canceled: "rejected",
+  processing: "processing",
+  requires_action: "requiresAction",
+  conflict: "conflict",
+  planned: "unresolved",
+  claimed: "unresolved",
+  attached: "unresolved",
+  quarantined: "unresolved",
+  staged: "unresolved"
+}
+
+/** Counts of a run; `refusedRows` are rows that were left out because they could not be read. */
+export const countsOf = (summary: ReadonlyArray<RunStateTotal>, refusedRows: number): RunCounts => {
+  const counts: Record<Counted, number> = {
+    succeeded: 0, declined: 0, rejected: refusedRows, processing: 0, requiresAction: 0, conflict: 0, unresolved: 0
+  }
+  let rows = refusedRows
+  let alreadySettled = 0
+  for (const total of summary) {
+    counts[countedAs[total.state]] += total.rows
+    rows += total.rows
+    alreadySettled += total.settledBefore
+  }
+  return { rows, ...counts, alreadySettled }
+}
+
+/** Sums per currency, in minor units. */
+export interface RunSums {
+  readonly expectedMinor: Readonly<Record<string, number>>
+  readonly paidMinor: Readonly<Record<string, number>>
+  readonly capMinor: Readonly<Record<string, number>>
+}
+
+const add = (sums: Map<string, bigint>, currency: string, amount: bigint) => sums.set(currency, (sums.get(currency) ?? 0n) + amount)
+const toNumbers = (sums: Map<string, bigint>) => Object.fromEntries([...sums].map(([currency, sum]) => [currency, Number(sum)]))
+
+/** Sums of a run: what was paid for its rows, and the figures of its caps. */
+export const sumsOf = (summary: ReadonlyArray<RunStateTotal>, caps: ReadonlyArray<CapReport>): RunSums => {
+  const expected = new Map<string, bigint>()
+  const paid = new Map<string, bigint>()
+  const cap = new Map<string, bigint>()
+  for (const total of summary) add(paid, total.currency, total.receivedMinor)
+  for (const one of caps) {
+    add(expected, one.currency, one.expectedMinor)
+    add(cap, one.currency, one.capMinor)
+  }
+  return { expectedMinor: toNumbers(expected), paidMinor: toNumbers(paid), capMinor: toNumbers(cap) }
+}
+
+/** The summary as people read it. */
+export const summaryText = (counts: RunCounts, summary: ReadonlyArray<RunStateTotal>, caps: ReadonlyArray<CapReport>): string => {
+  const states = [
+    ["succeeded", counts.succeeded],
+    ["declined", counts.declined],
+    ["rejected", counts.rejected],
+    ["processing", counts.processing],
+    ["requires action", counts.requiresAction],
+    ["conflict", counts.conflict],
+    ["unresolved", counts.unresolved]
+  ] as const
+  const money = [...Map.groupBy(summary, (total) => total.currency)].map(([currency, totals]) => {
+    const billed = totals.reduce((sum, total) => sum + total.amountMinor, 0n)
+    const paid = totals.reduce((sum, total) => sum + total.receivedMinor, 0n)
+    const open = caps.filter((cap) => cap.currency === currency)
+    const used = open.reduce((sum, cap) => sum + cap.reservedMinor, 0n)
+    const limit = open.reduce((sum, cap) => sum + cap.capMinor, 0n)
+    const text = (amount: bigint) => Money.formatMinor(amount, currency)
+    return [currency.toUpperCase(), text(billed), text(paid), text(limit), text(used), limit === 0n ? "–" : `${(used * 100n) / limit}%`]
+  })
+  const settled = counts.alreadySettled === 0 ? "" : `, ${counts.alreadySettled} of them settled before this run`
+  return [
+    table(["state", "rows"], states.filter(([, rows]) => rows > 0).map(([name, rows]) => [name, String(rows)]), [1]),
+    `${counts.rows} rows${settled}`,
+    "",
+    table(["currency", "billed", "paid", "cap", "cap used", ""], money, [1, 2, 3, 4, 5])
+  ].join("\n")
+}
+
+const cell = (value: string | number | null): string => {
+  const text = value === null ? "" : String(value)
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll("\"", "\"\"")}"` : text
+}
+
+/** A refused row in the report. */
+export interface RefusedRow {
+  readonly line: number
+  readonly detail: string
+}
+
+/** The report's header line. */
+export const reportHeader =
+  "line,customer_id,billing_period,item,amount,currency,state,payment_intent,received,already_settled,charge_key,detail\n"
+
+/** One line of the report. */
+export const reportLine = (row: RunRowReport): string => {
+  const { request } = row
+  const currency: Currency = request.currency
+  return `${
+    [
+      row.line,
+      request.customerId,
+      request.billingPeriod,
+      request.item ?? "",
+      Money.formatMinor(request.amountMinor, currency),
+      currency,
+      row.state,
+      row.paymentIntentId,
+      row.receivedMinor === 0 ? "" : Money.formatMinor(row.receivedMinor, currency),
+      row.settledBefore ? "yes" : "no",
+      row.chargeKey,
+      row.detail
+    ].map(cell).join(",")
+  }\n`
+}
+
+/** One line of the report for a row that could not be read. */
+export const refusedLine = ({ detail, line }: RefusedRow): string => `${line},,,,,,refused,,,no,,${cell(detail)}\n`

@@ -1,0 +1,32 @@
+/** `purser status`: charges by period and state, and the caps. */
+import { type BillingPeriod, type Currency, Ledger, Money, SpendCap } from "@purser/core"
+import { Stores } from "@purser/purser"
+import { Effect } from "effect"
+import { out } from "../ui/Output.ts"
+import { table } from "../ui/table.ts"
+import { capRows, capTable } from "./cap.ts"
+
+/** Prints what the ledger holds. */
+export const status = (options: { readonly period: BillingPeriod | undefined; readonly json: boolean }) =>
+  Effect.gen(function*() {
+    const totals = yield* (yield* Ledger).report(options.period)
+    const caps = yield* (yield* SpendCap).report(options.period)
+    if (options.json) {
+      return yield* out(JSON.stringify({
+        charges: totals.map((total) => ({ ...total, amountMinor: Number(total.amountMinor), receivedMinor: Number(total.receivedMinor) })),
+        caps: capRows(caps)
+      }))
+    }
+    const quarantined = totals.reduce((sum, total) => sum + total.quarantined, 0)
+    const money = (amount: bigint, currency: string) => Money.formatMinor(amount, currency as Currency)
+    yield* out(totals.length === 0 ? "no charges" : table(
+      ["period", "currency", "state", "charges", "billed", "received"],
+      totals.map((total) => [
+        total.billingPeriod, total.currency, total.state, String(total.charges),
+        money(total.amountMinor, total.currency), money(total.receivedMinor, total.currency)
+      ]),
+      [3, 4, 5]
+    ))
+    if (quarantined > 0) yield* out(`${quarantined} charges are quarantined: Stripe's object differs from the row`)
+    if (caps.length > 0) yield* out(`\n${capTable(caps)}`)
+  }).pipe(Effect.provide(Stores.layerConfig))

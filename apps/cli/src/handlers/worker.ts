@@ -1,0 +1,30 @@
+/** `purser worker`: serves until stopped. */
+import { ChargePipeline, ChargeWorker, Sweeper } from "@purser/engine"
+import { Stores, TransportConfig } from "@purser/purser"
+import { Database } from "@purser/postgres"
+import { StripeGateway } from "@purser/stripe"
+import { ConfigProvider, Config, Effect, Layer } from "effect"
+import { note } from "../ui/Output.ts"
+
+/** Serves charge requests from the configured transport, ledger and Stripe account. */
+export const worker = (options: { readonly endpoint: string | undefined }) => {
+  const given = options.endpoint === undefined ? {} : { PURSER_ENDPOINT: options.endpoint }
+  const stack = ChargeWorker.layerNoDeps.pipe(
+    Layer.provide(Sweeper.layerNoDeps),
+    Layer.provide(ChargePipeline.layer),
+    Layer.provide(StripeGateway.layerPaymentIntents),
+    Layer.provide(TransportConfig.layer),
+    Layer.provideMerge(Stores.layerConfig),
+    Layer.provide(Layer.effect(
+      ConfigProvider.ConfigProvider,
+      Effect.map(ConfigProvider.ConfigProvider, (rest) => ConfigProvider.orElse(ConfigProvider.fromUnknown(given), rest))
+    ))
+  )
+  return Effect.gen(function*() {
+    const { run } = yield* ChargeWorker
+    const database = yield* Database
+    const endpoint = options.endpoint ?? (yield* Config.String("PURSER_ENDPOINT").pipe(Config.withDefault("tcp://127.0.0.1:5555")))
+    yield* note(`worker on ${endpoint}, ledger ${database.label}`)
+    return yield* run
+  }).pipe(Effect.provide(stack))
+}

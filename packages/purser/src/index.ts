@@ -1,0 +1,4 @@
+/** Purser with batteries included. */
+export * from "./Purser.ts"
+export * from "./Stores.ts"
+export * from "./Transports.ts"
