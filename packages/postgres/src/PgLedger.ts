@@ -1,0 +1,153 @@
+/**
+ * The ledger on PostgreSQL (or PGlite): the protocol's state machine as batched statements, leases on the database's clock.
+ *
+ * Calls of many fibers share a statement by group commit. It never retries what may have been carried out: a connection
+ * that is lost in the middle is `LedgerUnavailable`, and every call is safe to repeat. A claim that is repeated after
+ * such a doubt finds its own lease in progress and waits it out.
+ */
+import {
+  type AttachAnswer, type AttachInput, ChargeKey, chargeTerms, type ClaimAnswer, type Lease, Ledger, type LedgerError, type SettleAnswer, type SettleInput
+} from "@purser/core"
+import { Array as Arr, Config, Duration, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows, EventRow, eventOf, RecordRow, recordOf, requestOf, claimedOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
+import { isBadInput, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
+import * as GroupCommit from "./internal/groupCommit.ts"
+import * as Batches from "./internal/ledgerBatches.ts"
+import * as Reads from "./internal/ledgerReads.ts"
+import * as Sql from "./internal/ledgerWrites.ts"
+import { double, integer, text, texts } from "./internal/params.ts"
+import { makeGrowth } from "./internal/growth.ts"
+
+/** Settings of the ledger. */
+export interface PgLedgerOptions {
+  /** How long a claim holds a charge. */
+  readonly lease: Duration.Input
+  /** Calls in one statement at the most; 512 by default. */
+  readonly batchMax?: number
+  /** Statements of one operation under way at once; 1 by default. */
+  readonly inFlight?: number
+}
+
+const reopenChunk = 5000
+
+const sameTerms = (a: Batches.ClaimInput, b: Batches.ClaimInput) => JSON.stringify(chargeTerms(a.request)) === JSON.stringify(chargeTerms(b.request))
+
+/** A second claim of the same terms in one batch comes after the first. */
+const afterClaim = (answer: ClaimAnswer): ClaimAnswer =>
+  answer._tag === "Claimed" ? { _tag: "InProgress", leaseLeftMs: answer.charge.leaseLeftMs } : answer
+
+const Key = Schema.Struct({ charge_key: ChargeKey })
+const ReleaseRow = Schema.Struct({ charge_key: ChargeKey, attempt: Schema.Int })
+const MovedRow = Schema.Struct({ moved: Schema.Int })
+
+const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const leaseMs = Duration.toMillis(Duration.fromInputUnsafe(options.lease))
+  const growth = yield* makeGrowth(sql)
+
+  const grouped = <I, A>(
+    keyOf: (input: I) => string,
+    execute: (inputs: ReadonlyArray<I>) => Effect.Effect<ReadonlyArray<A>, StoreFailure>,
+    follow?: (first: I, later: I) => ((answer: A) => A) | undefined
+  ) =>
+    GroupCommit.make<I, A, StoreFailure>({
+      execute,
+      keyOf,
+      ...(follow === undefined ? {} : { follow }),
+      splits: isBadInput,
+      maxSize: options.batchMax ?? 512,
+      inFlight: options.inFlight ?? 1
+    })
+  const same = (yes: boolean) => yes ? <A>(answer: A) => answer : undefined
+
+  const claim = yield* grouped<Batches.ClaimInput, ClaimAnswer>(
+    (input) => input.chargeKey,
+    (inputs) =>
+      Effect.tap(Batches.claim(sql, leaseMs)(inputs), (answers) =>
+        growth.add(answers.filter((answer) => answer._tag === "Claimed" && !answer.charge.resumed).length)),
+    (first, later) => sameTerms(first, later) ? afterClaim : undefined
+  )
+  const attach = yield* grouped<AttachInput, AttachAnswer>(
+    (input) => input.lease.chargeKey,
+    Batches.attach(sql),
+    (a, b) => same(a.paymentIntentId === b.paymentIntentId && a.lease.epoch === b.lease.epoch && a.generation === b.generation)
+  )
+  const settle = yield* grouped<SettleInput, SettleAnswer>((input) => input.lease.chargeKey, Batches.settle(sql))
+  const extend = yield* grouped<Lease, boolean>((lease) => lease.chargeKey, Batches.extend(sql, leaseMs), (a, b) => same(a.epoch === b.epoch))
+  const handBack = yield* grouped<Batches.HandBackInput, boolean>((input) => input.lease.chargeKey, Batches.handBack(sql))
+  const markReleased = yield* grouped<{ readonly chargeKey: ChargeKey; readonly attempt: number }, boolean>(
+    (input) => input.chargeKey,
+    Batches.markReleased(sql),
+    (a, b) => same(a.attempt === b.attempt)
+  )
+
+  /** One statement of its own, decoded. */
+  const query = <S extends Schema.Top & { readonly DecodingServices: never }, A>(
+    operation: string,
+    chargeKey: ChargeKey | null,
+    statement: string,
+    params: ReadonlyArray<unknown>,
+    schema: S,
+    map: (rows: ReadonlyArray<S["Type"]>) => Effect.Effect<A, StoreFailure>
+  ): Effect.Effect<A, LedgerError> =>
+    retryRolledBack(Effect.flatMap(sql.unsafe(statement, params), decodeRows(schema))).pipe(
+      Effect.flatMap(map),
+      Effect.mapError(ledgerUnavailable(operation, chargeKey))
+    )
+
+  return Ledger.of({
+    claim: (request, worker) => {
+      const { chargeKey } = request
+      return Effect.mapError(claim({ chargeKey, request, worker }), ledgerUnavailable("claim", chargeKey))
+    },
+    attach: (input) => Effect.mapError(attach(input), ledgerUnavailable("attach", input.lease.chargeKey)),
+    settle: (input) => Effect.mapError(settle(input), ledgerUnavailable("settle", input.lease.chargeKey)),
+    extend: (lease) => Effect.mapError(extend(lease), ledgerUnavailable("extend", lease.chargeKey)),
+    handBack: (lease, retryAfterMs, detail) =>
+      Effect.asVoid(Effect.mapError(handBack({ lease, retryAfterMs, detail }), ledgerUnavailable("hand back", lease.chargeKey))),
+    markReleased: (chargeKey, attempt) =>
+      Effect.asVoid(Effect.mapError(markReleased({ chargeKey, attempt }), ledgerUnavailable("mark released", chargeKey))),
+    renew: ({ generation, lease, paymentIntentId }) =>
+      query(
+        "renew",
+        lease.chargeKey,
+        Sql.renew,
+        [text(lease.chargeKey), text(lease.worker), BigInt(lease.epoch), integer(generation), text(paymentIntentId)],
+        Key,
+        (rows) => Effect.succeed(rows.length === 1)
+      ),
+    quarantine: (lease, detail) =>
+      query("quarantine", lease.chargeKey, Sql.quarantine, [text(lease.chargeKey), text(lease.worker), text(detail)], Key, () => Effect.void),
+    takeExpired: (worker, limit) =>
+      query("take expired", null, Sql.takeExpired, [text(worker), integer(limit), double(leaseMs)], TakenRow, (rows) =>
+        Effect.forEach(rows, (row) =>
+          Effect.map(requestOf(row, row.requested_method), (request) => claimedOf(row, request, row.charge_key, worker)))),
+    releaseDue: (limit) =>
+      query("release due", null, Reads.releaseDue, [integer(limit)], ReleaseRow, (rows) =>
+        Effect.succeed(rows.map((row) => ({ chargeKey: row.charge_key, attempt: row.attempt })))),
+    reopen: ({ actor, chargeKeys, from, reason }) =>
+      Effect.forEach(Arr.chunksOf(chargeKeys, reopenChunk), (keys) =>
+        query("reopen", null, Sql.reopen, [texts(keys), texts(from), text(actor), text(reason)], MovedRow, ([row]) =>
+          Effect.succeed(row?.moved ?? 0))).pipe(Effect.map((moved) => moved.reduce((sum, count) => sum + count, 0))),
+    find: (chargeKey) =>
+      query("find", chargeKey, Reads.find, [text(chargeKey)], RecordRow, ([row]) => row === undefined ? Effect.succeed(undefined) : recordOf(row)),
+    events: (chargeKey) => query("events", chargeKey, Reads.events, [text(chargeKey)], EventRow, (rows) => Effect.succeed(rows.map(eventOf))),
+    report: (billingPeriod) =>
+      query("report", null, Reads.report, [text(billingPeriod ?? null)], TotalRow, (rows) => Effect.succeed(rows.map(totalOf)))
+  })
+})
+
+/** The ledger's layers. */
+export const PgLedger: {
+  /** Leases last `PURSER_LEASE` (15 seconds). The tables are those of `Migrations`. */
+  readonly layer: Layer.Layer<Ledger, Config.ConfigError, SqlClient.SqlClient>
+  /** With options instead of the environment. */
+  readonly layerWith: (options: PgLedgerOptions) => Layer.Layer<Ledger, never, SqlClient.SqlClient>
+} = {
+  layer: Layer.effect(
+    Ledger,
+    Effect.flatMap(Config.Duration("PURSER_LEASE").pipe(Config.withDefault(Duration.seconds(15))), (lease) => make({ lease }))
+  ),
+  layerWith: (options) => Layer.effect(Ledger, make(options))
+}

@@ -1,0 +1,44 @@
+/** What the database's own failures become: `LedgerUnavailable` or `CapUnavailable`, with a detail that holds no secret. */
+import { CapUnavailable, type ChargeKey, LedgerError, LedgerUnavailable, SpendCapError } from "@purser/core"
+import { Effect, Schema } from "effect"
+import { SqlError } from "effect/sql"
+
+/** The database failed, or a row was not what the schema says. */
+export type StoreFailure = SqlError.SqlError | Schema.SchemaError | Contended
+
+/** Rows kept changing under a statement for as often as it was tried. */
+export class Contended extends Schema.TaggedError<Contended>("@purser/postgres/Contended")("Contended", { operation: Schema.String }) {
+  override get message() {
+    return `${this.operation}: other writers were faster every time`
+  }
+}
+
+const isSql = (failure: StoreFailure): failure is SqlError.SqlError => failure._tag === "SqlError"
+
+/** Deadlock and serialisation failures prove that nothing was written, so that the same statement may be sent again. */
+export const retryRolledBack = <A>(effect: Effect.Effect<A, StoreFailure>): Effect.Effect<A, StoreFailure> =>
+  Effect.retry(effect, {
+    while: (failure) => isSql(failure) && (failure.reason._tag === "DeadlockError" || failure.reason._tag === "SerializationError"),
+    times: 8
+  })
+
+/** One bad value fails a whole statement; the others of its batch are tried without it. */
+export const isBadInput = (failure: StoreFailure): boolean =>
+  isSql(failure) && (failure.reason._tag === "ConstraintError" || failure.reason._tag === "UnknownError")
+
+/** The server's code and words, or the client's; never a URL, a password or a parameter. */
+const detailOf = (failure: StoreFailure): string => {
+  if (failure._tag === "SchemaError") return "a row is not what the schema says"
+  if (!isSql(failure)) return failure.message
+  const { cause } = failure.reason
+  const server = typeof cause === "object" && cause !== null && "code" in cause && "message" in cause && "severity" in cause
+  return server ? `${String(cause.code)} ${String(cause.message)}` : `${failure.reason._tag}: ${failure.message}`
+}
+
+/** Names the operation and the charge. */
+export const ledgerUnavailable = (operation: string, chargeKey: ChargeKey | null = null) => (failure: StoreFailure): LedgerError =>
+  new LedgerError({ reason: new LedgerUnavailable({ operation, detail: detailOf(failure) }), chargeKey })
+
+/** Names the operation and the charge. */
+export const capUnavailable = (operation: string, chargeKey: ChargeKey | null = null) => (failure: StoreFailure): SpendCapError =>
+  new SpendCapError({ reason: new CapUnavailable({ operation, detail: detailOf(failure) }), chargeKey })

@@ -1,0 +1,123 @@
+/**
+ * Group commit: calls of many fibers are answered by one statement. A batch leaves as soon as an earlier one has come
+ * back, so that the batch size follows the load by itself: no timer, and an idle store is called at once.
+ *
+ * A batch never holds two inputs of one key, because two writes of one row in one statement have no order. The later
+ * one either shares the answer of the first (`follow`) or waits for the next batch. Batches run in the layer's scope and
+ * never inside a caller's transaction; a caller that is interrupted leaves the queue, or its answer is dropped. The queue
+ * is as long as there are callers, each of whom waits.
+ */
+import { type Context, Deferred, Effect, Exit, type Scope } from "effect"
+
+interface Entry<I, A, E> {
+  readonly input: I
+  readonly done: Deferred.Deferred<A, E>
+}
+
+/** A later input of the same key, and how its answer follows from the leader's. */
+interface Follower<I, A, E> {
+  readonly leader: Entry<I, A, E>
+  readonly entry: Entry<I, A, E>
+  readonly map: (answer: A) => A
+}
+
+/** One operation's queue. */
+export interface GroupCommitOptions<I, A, E> {
+  /** Answers every input, in order. */
+  readonly execute: (inputs: ReadonlyArray<I>) => Effect.Effect<ReadonlyArray<A>, E>
+  /** What no batch may hold twice. */
+  readonly keyOf: (input: I) => string
+  /** The answer of a later input from that of an earlier one of the same key and batch; `undefined`: ask separately. */
+  readonly follow?: (first: I, later: I) => ((answer: A) => A) | undefined
+  /** Whether a failed batch may be halved, so that one bad input does not fail the others. It must have left no trace. */
+  readonly splits: (error: E) => boolean
+  readonly maxSize: number
+  readonly inFlight: number
+}
+
+/** Makes the operation. */
+export const make = <I, A, E>(
+  options: GroupCommitOptions<I, A, E>
+): Effect.Effect<(input: I) => Effect.Effect<A, E>, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const scope = yield* Effect.scope
+    const context = yield* Effect.context<never>()
+    let queue: Array<Entry<I, A, E>> = []
+    let running = 0
+    let closed = false
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        closed = true
+        for (const entry of queue.splice(0)) Deferred.doneUnsafe(entry.done, Exit.interrupt())
+      })
+    )
+
+    /** Takes the next batch off the queue; followers stay with their leader. */
+    const take = () => {
+      const leaders = new Map<string, Entry<I, A, E>>()
+      const followers: Array<Follower<I, A, E>> = []
+      const rest: Array<Entry<I, A, E>> = []
+      for (const entry of queue) {
+        const key = options.keyOf(entry.input)
+        const leader = leaders.get(key)
+        const map = leader === undefined ? undefined : options.follow?.(leader.input, entry.input)
+        if (leader !== undefined && map !== undefined) followers.push({ leader, entry, map })
+        else if (leader !== undefined || leaders.size >= options.maxSize) rest.push(entry)
+        else leaders.set(key, entry)
+      }
+      queue = rest
+      return { leaders: [...leaders.values()], followers }
+    }
+
+    const run = (entries: ReadonlyArray<Entry<I, A, E>>, answers: Map<Entry<I, A, E>, Exit.Exit<A, E>>): Effect.Effect<void> =>
+      Effect.flatMap(Effect.exit(options.execute(entries.map((entry) => entry.input))), (exit) => {
+        if (Exit.isSuccess(exit)) {
+          entries.forEach((entry, index) => answers.set(entry, Exit.succeed(exit.value[index]!)))
+          return Effect.void
+        }
+        const failure = exit.cause.reasons.find((reason) => reason._tag === "Fail")
+        if (entries.length > 1 && failure !== undefined && options.splits(failure.error)) {
+          const middle = entries.length >> 1
+          return Effect.andThen(run(entries.slice(0, middle), answers), run(entries.slice(middle), answers))
+        }
+        entries.forEach((entry) => answers.set(entry, Exit.failCause(exit.cause)))
+        return Effect.void
+      })
+
+    const flush: Effect.Effect<void> = Effect.suspend(() => {
+      const { followers, leaders } = take()
+      if (leaders.length === 0) {
+        // In the same step as the look into the queue, so that no call falls between the two.
+        running -= 1
+        return Effect.void
+      }
+      const answers = new Map<Entry<I, A, E>, Exit.Exit<A, E>>()
+      return run(leaders, answers).pipe(
+        Effect.ensuring(Effect.sync(() => {
+          for (const entry of leaders) Deferred.doneUnsafe(entry.done, answers.get(entry) ?? Exit.interrupt())
+          for (const { entry, leader, map } of followers) {
+            Deferred.doneUnsafe(entry.done, Exit.map(answers.get(leader) ?? Exit.interrupt(), map))
+          }
+        })),
+        Effect.andThen(flush)
+      )
+    })
+
+    // The yield lets fibers of the same moment join. The layer's context keeps the batch out of a caller's transaction.
+    const worker = Effect.yieldNow.pipe(Effect.andThen(flush), Effect.updateContext((_: Context.Context<never>) => context))
+
+    return (input) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.suspend(() => {
+          if (closed) return Effect.interrupt
+          const entry: Entry<I, A, E> = { input, done: Deferred.makeUnsafe<A, E>() }
+          queue.push(entry)
+          const starts = running < options.inFlight
+          if (starts) running += 1
+          return (starts ? Effect.forkIn(worker, scope) : Effect.void).pipe(
+            Effect.andThen(restore(Deferred.await(entry.done))),
+            Effect.onInterrupt(() => Effect.sync(() => void (queue = queue.filter((other) => other !== entry))))
+          )
+        })
+      )
+  })

@@ -1,0 +1,252 @@
+/**
+ * The statements that move charges. Each takes a whole batch as arrays, so that one prepared text serves every size, and
+ * writes its events itself.
+ *
+ * They share one shape. `i`: the input, in the order of its key, so that two batches lock rows in one order. `f`: each
+ * input with the row as the statement's snapshot shows it (a lateral probe, so that a batch stays a row of index probes
+ * whatever the planner believes about sizes), and the verdict on it. `u`: the rows that move, by compare-and-set on
+ * `event_seq`, which every move raises. A row that changed between snapshot and write is answered with `again`, and the
+ * caller asks anew. Times are the database's: `purser.now()`, read once.
+ */
+const clock = `t as materialized (select purser.now() as now)`
+const probe = `left join lateral (select * from purser.charges c where c.charge_key = i.charge_key offset 0) c on true`
+const open = `('planned', 'claimed', 'attached')`
+const held = `('claimed', 'attached', 'processing')`
+const writeEvents = (from: string, columns: string) =>
+  `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail) select ${columns} from ${from}`
+
+const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
+
+/** What a claimed charge is read from; `t` and the row `c` must be in scope. */
+const claimedColumns = `${epochMs("first_claimed_at")} as first_claimed_at_ms, ${epochMs("lease_until - now")} as lease_left_ms,
+  ${epochMs("now - first_claimed_at")} as since_first_claim_ms`
+
+/** keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms */
+export const claim = `with ${clock},
+i as materialized (
+  select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[])
+    as i(charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker)
+  order by charge_key
+),
+f as materialized (
+  select i.*, c.state, c.event_seq, c.quarantine, c.lease_until, c.payment_intent_id, c.attempt,
+    c.amount_minor as kept_amount, c.currency as kept_currency, c.stripe_customer_id as kept_customer, c.payment_method as kept_method,
+    c.outcome_payment_intent_id, c.charge_id, c.received_minor, c.outcome_code, c.outcome_decline_code, c.outcome_detail,
+    case
+      when c.charge_key is null then 'new'
+      when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
+        is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'
+      when c.quarantine is not null then 'quarantined'
+      when c.state not in ${open} then 'settled'
+      when c.lease_until > t.now then 'in_progress'
+      else 'free'
+    end as verdict
+  from i cross join t ${probe}
+),
+u as (
+  update purser.charges c set
+    state = case when c.state = 'planned' then 'claimed' else c.state end,
+    lease_worker = f.worker, lease_epoch = c.lease_epoch + 1, lease_until = t.now + $12::float8 * interval '1 millisecond',
+    first_claimed_at = coalesce(c.first_claimed_at, t.now), event_seq = c.event_seq + 1, updated_at = t.now
+  from f, t
+  where f.verdict = 'free' and c.charge_key = f.charge_key and c.event_seq = f.event_seq
+    and (c.lease_until is null or c.lease_until <= t.now)
+  returning c.*, f.state as from_state, t.now
+),
+n as (
+  insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
+    payment_method, allow_future, state, lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
+  select f.charge_key, f.namespace, f.customer_id, f.billing_period, f.item, f.amount_minor, f.currency, f.stripe_customer_id,
+    f.payment_method, f.allow_future, 'claimed', f.worker, 1, t.now + $12::float8 * interval '1 millisecond', t.now, t.now, t.now
+  from f cross join t where f.verdict = 'new' order by f.charge_key
+  on conflict (charge_key) do nothing
+  returning *, null::text as from_state, updated_at as now
+),
+w as (select * from u union all select * from n),
+e as (${
+  writeEvents("w", `charge_key, event_seq, now, from_state, state, lease_worker, attempt,
+    case when from_state in ${held} then 'taken over' end`)
+})
+select f.charge_key,
+  case when w.charge_key is not null then 'claimed' when f.verdict in ('new', 'free') then 'again' else f.verdict end as verdict,
+  f.quarantine, f.kept_amount, f.kept_currency, f.kept_customer, f.kept_method,
+  f.state, f.outcome_payment_intent_id, f.charge_id, f.received_minor, f.outcome_code, f.outcome_decline_code, f.outcome_detail,
+  ${epochMs("f.lease_until - t.now")} as left_ms,
+  w.state as claimed_state, w.lease_epoch, w.generation, coalesce(w.attempt, f.attempt) as attempt, w.payment_intent_id,
+  coalesce(w.attached_payment_method, w.payment_method) as payment_method,
+  ${epochMs("w.first_claimed_at")} as first_claimed_at_ms, ${epochMs("w.lease_until - w.now")} as lease_left_ms,
+  ${epochMs("w.now - w.first_claimed_at")} as since_first_claim_ms
+from f cross join t left join w on w.charge_key = f.charge_key`
+
+/** keys, workers, epochs, generations, payment intents, methods */
+export const attach = `with ${clock},
+i as materialized (
+  select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[])
+    as i(charge_key, worker, epoch, generation, payment_intent_id, payment_method)
+  order by charge_key
+),
+f as materialized (
+  select i.*, c.event_seq, c.payment_intent_id as kept_id,
+    case
+      when c.payment_intent_id = i.payment_intent_id and c.generation = i.generation then 'attached'
+      when c.lease_epoch = i.epoch and c.state = 'claimed' and c.payment_intent_id is null and c.generation = i.generation then 'free'
+      else 'lost'
+    end as verdict
+  from i ${probe}
+),
+u as (
+  update purser.charges c set state = 'attached', payment_intent_id = f.payment_intent_id, attached_payment_method = f.payment_method,
+    event_seq = c.event_seq + 1, updated_at = t.now
+  from f, t
+  where f.verdict = 'free' and c.charge_key = f.charge_key and c.event_seq = f.event_seq
+  returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, f.worker, t.now
+),
+e as (${writeEvents("u", "charge_key, event_seq, now, 'claimed', 'attached', worker, attempt, payment_intent_id")})
+select f.charge_key, f.kept_id,
+  case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
+from f left join u on u.charge_key = f.charge_key`
+
+/**
+ * keys, workers, epochs, attempts, proof intents, states, outcome intents, charge ids, received, codes, decline codes,
+ * details, poll ms
+ */
+export const settle = `with ${clock},
+i as materialized (
+  select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
+    $10::text[], $11::text[], $12::text[], $13::float8[])
+    as i(charge_key, worker, epoch, attempt, proof_id, state, intent_id, charge_id, received_minor, code, decline_code, detail, poll_ms)
+  order by charge_key
+),
+f as materialized (
+  select i.*, c.event_seq, c.state as kept_state, c.attempt as kept_attempt, c.outcome_payment_intent_id, c.charge_id as kept_charge_id,
+    c.received_minor as kept_received, c.outcome_code, c.outcome_decline_code, c.outcome_detail,
+    case
+      when c.charge_key is null then 'lost'
+      when i.state = 'succeeded' and c.payment_intent_id = i.proof_id and c.state <> 'succeeded' then 'moves'
+      when c.lease_epoch = i.epoch and c.attempt = i.attempt and c.state in ${held}
+        then case when c.state = 'processing' and i.state = 'processing' then 'polls' else 'moves' end
+      when c.state in ${open} then 'lost'
+      else 'recorded'
+    end as verdict
+  from i ${probe}
+),
+u as (
+  update purser.charges c set state = f.state, outcome_payment_intent_id = f.intent_id, charge_id = f.charge_id,
+    received_minor = f.received_minor, outcome_code = f.code, outcome_decline_code = f.decline_code, outcome_detail = f.detail,
+    release_due = f.state in ('declined', 'rejected', 'canceled'),
+    lease_until = case when f.state = 'processing' then t.now + f.poll_ms * interval '1 millisecond' end,
+    settled_at = case when f.state = 'processing' then null else t.now end,
+    event_seq = case when f.verdict = 'moves' then c.event_seq + 1 else c.event_seq end, updated_at = t.now
+  from f, t
+  where f.verdict in ('moves', 'polls') and c.charge_key = f.charge_key and c.event_seq = f.event_seq
+  returning c.charge_key, c.event_seq, c.attempt, c.state, f.kept_state, f.worker, f.verdict, c.outcome_detail, t.now
+),
+e as (${
+  writeEvents(
+    "u where verdict = 'moves'",
+    `charge_key, event_seq, now, kept_state, state, worker, attempt,
+    case when state = 'succeeded' and kept_state in ('declined', 'rejected', 'canceled') then 'late success after ' || kept_state else outcome_detail end`
+  )
+})
+select f.charge_key,
+  case when u.charge_key is not null then f.verdict when f.verdict in ('moves', 'polls') then 'again' else f.verdict end as verdict,
+  f.kept_state as state, f.outcome_payment_intent_id, f.kept_charge_id as charge_id, f.kept_received as received_minor,
+  f.outcome_code, f.outcome_decline_code, f.outcome_detail
+from f left join u on u.charge_key = f.charge_key`
+
+/** keys, epochs, lease ms */
+export const extend = `with ${clock},
+i as materialized (select * from unnest($1::text[], $2::bigint[]) as i(charge_key, epoch) order by charge_key),
+u as (
+  update purser.charges c set lease_until = t.now + $3::float8 * interval '1 millisecond', updated_at = t.now
+  from i, t
+  where c.charge_key = i.charge_key and c.lease_epoch = i.epoch and c.state in ${held} and c.quarantine is null
+  returning c.charge_key
+)
+select charge_key from u`
+
+/** keys, workers, epochs, retry ms, details */
+export const handBack = `with ${clock},
+i as materialized (
+  select * from unnest($1::text[], $2::text[], $3::bigint[], $4::float8[], $5::text[]) as i(charge_key, worker, epoch, retry_ms, detail)
+  order by charge_key
+),
+u as (
+  update purser.charges c set lease_until = t.now + i.retry_ms * interval '1 millisecond', event_seq = c.event_seq + 1, updated_at = t.now
+  from i, t
+  where c.charge_key = i.charge_key and c.lease_epoch = i.epoch and c.state in ${held} and c.quarantine is null
+  returning c.charge_key, c.event_seq, c.state, c.attempt, i.worker, i.detail, t.now
+),
+e as (${writeEvents("u", "charge_key, event_seq, now, state, state, worker, attempt, detail")})
+select charge_key from u`
+
+/** keys, attempts */
+export const markReleased = `with
+i as materialized (select * from unnest($1::text[], $2::integer[]) as i(charge_key, attempt) order by charge_key),
+u as (
+  update purser.charges c set release_due = false from i
+  where c.charge_key = i.charge_key and c.attempt = i.attempt and c.release_due
+  returning c.charge_key
+)
+select charge_key from u`
+
+/** key, worker, epoch, generation, payment intent */
+export const renew = `with ${clock},
+u as (
+  update purser.charges c set state = 'claimed', generation = c.generation + 1, payment_intent_id = null, attached_payment_method = null,
+    event_seq = c.event_seq + 1, updated_at = t.now
+  from t, purser.charges o
+  where c.charge_key = $1::text and o.charge_key = $1::text and o.event_seq = c.event_seq and c.lease_epoch = $3::bigint
+    and c.generation = $4::integer and c.payment_intent_id = $5::text and c.state in ${held}
+  returning c.charge_key, c.event_seq, c.attempt, c.generation, o.state as from_state, t.now
+),
+e as (${writeEvents("u", "charge_key, event_seq, now, from_state, 'claimed', $2::text, attempt, 'generation ' || generation")})
+select charge_key from u`
+
+/** key, worker, detail */
+export const quarantine = `with ${clock},
+u as (
+  update purser.charges c set quarantine = $3::text, lease_until = null, event_seq = c.event_seq + 1, updated_at = t.now
+  from t where c.charge_key = $1::text and c.quarantine is null
+  returning c.charge_key, c.event_seq, c.state, c.attempt, t.now
+),
+e as (${writeEvents("u", "charge_key, event_seq, now, state, state, $2::text, attempt, 'quarantined: ' || $3::text")})
+select charge_key from u`
+
+/** worker, limit, lease ms */
+export const takeExpired = `with ${clock},
+f as materialized (
+  select c.charge_key, c.lease_until as ran_out_at from purser.charges c
+  where c.lease_until <= (select now from t) and c.quarantine is null and c.state in ${held}
+  order by c.lease_until limit $2::integer for update skip locked
+),
+u as (
+  update purser.charges c set lease_worker = $1::text, lease_epoch = c.lease_epoch + 1,
+    lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, updated_at = t.now
+  from f, t where c.charge_key = f.charge_key
+  returning c.*, f.ran_out_at, t.now
+),
+e as (${writeEvents("u", "charge_key, event_seq, now, state, state, lease_worker, attempt, 'taken over'")})
+select charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method as requested_method,
+  allow_future, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
+  coalesce(attached_payment_method, payment_method) as payment_method, ${claimedColumns}
+from u order by ran_out_at, charge_key`
+
+/** keys, states, actor, reason. A new epoch fences off whoever settled it before. */
+export const reopen = `with ${clock},
+f as materialized (
+  select c.charge_key, c.state from purser.charges c
+  where c.charge_key = any($1::text[]) and c.state = any($2::text[]) and c.state in ('declined', 'rejected')
+  order by c.charge_key for update
+),
+u as (
+  update purser.charges c set state = case when c.payment_intent_id is null then 'planned' else 'attached' end,
+    attempt = c.attempt + 1, lease_epoch = c.lease_epoch + 1, lease_worker = null,
+    lease_until = case when c.payment_intent_id is null or c.quarantine is not null then null else t.now end,
+    outcome_payment_intent_id = null, charge_id = null, received_minor = null, outcome_code = null, outcome_decline_code = null,
+    outcome_detail = null, settled_at = null, release_due = false, event_seq = c.event_seq + 1, updated_at = t.now
+  from f, t where c.charge_key = f.charge_key
+  returning c.charge_key, c.event_seq, c.state, c.attempt, f.state as from_state, t.now
+),
+e as (${writeEvents("u", "charge_key, event_seq, now, from_state, state, null, attempt, 'reopened by ' || $3::text || ': ' || $4::text")})
+select count(*)::integer as moved from u`

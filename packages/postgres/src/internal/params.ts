@@ -1,0 +1,29 @@
+/**
+ * Columns of a batch as typed array parameters. The type is always given: an array of nulls alone has none that could be
+ * guessed, and each operation must keep one prepared statement for every batch.
+ */
+import { PgTypes } from "@effect/sql-pg"
+import { Result } from "effect"
+
+const column = (oid: number) => (values: ReadonlyArray<unknown>): PgTypes.Parameter => Result.getOrThrow(PgTypes.array(values, oid))
+
+/** PostgreSQL's text holds no NUL; free text from outside must not make a whole statement fail. */
+const storable = (value: string | null): string | null => value === null ? null : value.replaceAll("\0", "")
+
+/** `text[]` */
+export const texts = (values: ReadonlyArray<string | null>) => column(PgTypes.OID.text)(values.map(storable))
+/** `bigint[]` of whole numbers */
+export const bigints = (values: ReadonlyArray<number | bigint | null>) =>
+  column(PgTypes.OID.int8)(values.map((value) => value === null ? null : BigInt(value)))
+/** `integer[]` */
+export const integers: (values: ReadonlyArray<number>) => PgTypes.Parameter = column(PgTypes.OID.int4)
+/** `boolean[]` */
+export const booleans: (values: ReadonlyArray<boolean>) => PgTypes.Parameter = column(PgTypes.OID.bool)
+/** `double precision[]` */
+export const doubles: (values: ReadonlyArray<number>) => PgTypes.Parameter = column(PgTypes.OID.float8)
+/** `text` */
+export const text = (value: string | null) => PgTypes.text(storable(value))
+/** `integer` */
+export const integer = PgTypes.int4
+/** `double precision` */
+export const double = PgTypes.float8

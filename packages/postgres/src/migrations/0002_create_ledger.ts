@@ -1,0 +1,144 @@
+/**
+ * The tables of the ledger, the spend cap and the run book. A migration that was published is never edited: a change is
+ * a new file.
+ *
+ * What is indexed decides what a step costs. A charge is written three or four times within a second, so no column
+ * that these steps change is indexed, with one exception: `lease_until`, which the sweeper orders by. It is null
+ * wherever there is nothing to sweep (planned, settled, quarantined), so its index holds the charges in work and nothing
+ * else, and `attach` stays a heap-only update.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+const states = `'planned', 'claimed', 'attached', 'processing', 'requires_action', 'succeeded', 'declined', 'rejected', 'canceled'`
+
+const statements: ReadonlyArray<string> = [
+  `create table purser.charges (
+    charge_key text collate "C" primary key check (charge_key ~ '^[0-9a-f]{32}$'),
+    namespace text not null,
+    customer_id text not null,
+    billing_period text not null,
+    item text,
+    amount_minor bigint not null check (amount_minor > 0),
+    currency text not null,
+    stripe_customer_id text not null,
+    payment_method text,
+    allow_future boolean not null default false,
+    state text not null check (state in (${states})),
+    generation integer not null default 1,
+    attempt integer not null default 1,
+    payment_intent_id text,
+    attached_payment_method text,
+    outcome_payment_intent_id text,
+    charge_id text,
+    received_minor bigint,
+    outcome_code text,
+    outcome_decline_code text,
+    outcome_detail text,
+    lease_worker text,
+    lease_epoch bigint not null default 0,
+    lease_until timestamptz,
+    first_claimed_at timestamptz,
+    planned_at timestamptz not null,
+    settled_at timestamptz,
+    quarantine text,
+    release_due boolean not null default false,
+    event_seq integer not null default 1,
+    updated_at timestamptz not null
+  ) with (fillfactor = 80)`,
+  `comment on column purser.charges.payment_method is 'as requested; null = the default method of the Stripe customer'`,
+  `comment on column purser.charges.lease_until is 'null where nothing is to be swept; for processing: when to look again'`,
+  `create index charges_lease on purser.charges (lease_until) where lease_until is not null`,
+  `create index charges_release_due on purser.charges (charge_key) where release_due`,
+
+  `create table purser.charge_events (
+    charge_key text collate "C" not null,
+    seq integer not null,
+    position bigint generated always as identity,
+    at timestamptz not null,
+    from_state text,
+    to_state text not null,
+    worker text,
+    attempt integer not null,
+    detail text,
+    primary key (charge_key, seq)
+  )`,
+  `create unique index charge_events_position on purser.charge_events (position)`,
+  `create function purser.refuse_change() returns trigger language plpgsql as $$
+  begin
+    raise exception '% is append-only', tg_table_name using errcode = 'restrict_violation';
+  end $$`,
+  `create trigger charge_events_append_only before update or delete or truncate on purser.charge_events
+    for each statement execute function purser.refuse_change()`,
+
+  `create table purser.caps (
+    namespace text not null,
+    billing_period text not null,
+    currency text not null,
+    expected_minor bigint not null check (expected_minor >= 0),
+    headroom_percent integer not null check (headroom_percent >= 0),
+    cap_minor bigint not null check (cap_minor >= 0),
+    reserved_minor bigint not null default 0 check (reserved_minor >= 0),
+    reservations bigint not null default 0 check (reservations >= 0),
+    closed boolean not null default false,
+    primary key (namespace, billing_period, currency)
+  ) with (fillfactor = 20)`,
+  `create table purser.cap_reservations (
+    charge_key text collate "C" primary key,
+    namespace text not null,
+    billing_period text not null,
+    currency text not null,
+    attempt integer not null,
+    amount_minor bigint not null check (amount_minor >= 0),
+    reserved_at timestamptz not null
+  )`,
+  `create table purser.cap_events (
+    position bigint generated always as identity primary key,
+    at timestamptz not null,
+    namespace text not null,
+    billing_period text not null,
+    currency text not null,
+    act text not null check (act in ('opened', 'raised', 'closed', 'forced')),
+    expected_minor bigint,
+    headroom_percent integer,
+    cap_minor bigint not null,
+    charge_key text,
+    actor text,
+    reason text
+  )`,
+  `create trigger cap_events_append_only before update or delete or truncate on purser.cap_events
+    for each statement execute function purser.refuse_change()`,
+
+  `create table purser.runs (
+    run_id text primary key,
+    source text not null,
+    state text not null check (state in ('staging', 'planned', 'finished', 'stopped')),
+    begun_at timestamptz not null,
+    planned_at timestamptz,
+    finished_at timestamptz,
+    planned bigint,
+    present bigint
+  )`,
+  `create table purser.run_rows (
+    run_id text not null,
+    line integer not null,
+    charge_key text collate "C" not null,
+    namespace text not null,
+    customer_id text not null,
+    billing_period text not null,
+    item text,
+    amount_minor bigint not null,
+    currency text not null,
+    stripe_customer_id text not null,
+    payment_method text,
+    allow_future boolean not null default false,
+    settled_before boolean not null default false,
+    primary key (run_id, line)
+  )`
+]
+
+/** Applies the migration. */
+export default Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  for (const statement of statements) yield* sql.unsafe(statement)
+})

@@ -1,0 +1,114 @@
+/**
+ * Reserve and release as functions of the database: each takes the row lock of its caps first, and only then looks at
+ * the reservations. In one plain statement both would share a snapshot from before the lock, and a reservation that
+ * another process made while we waited would be counted twice. A function's statements each see what is committed.
+ *
+ * Caps are locked in the order of their key, so that two batches cannot wait for each other.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+const reserve = `create function purser.reserve(
+  keys text[], namespaces text[], periods text[], currencies text[], attempts integer[], amounts bigint[], forced boolean[]
+) returns table (ord integer, verdict text, cap_minor bigint, reserved_minor bigint)
+language plpgsql as $$
+declare
+  cap record;
+  wish record;
+  taken bigint;
+  added bigint;
+begin
+  perform 1 from purser.caps c
+    where (c.namespace, c.billing_period, c.currency) in (select * from unnest(namespaces, periods, currencies))
+    order by c.namespace, c.billing_period, c.currency
+    for update;
+
+  -- A key that holds room keeps it; the reservation belongs to the highest attempt.
+  update purser.cap_reservations r set attempt = greatest(r.attempt, w.attempt)
+    from (select distinct on (k) k, a as attempt from unnest(keys, attempts) as u(k, a) order by k, a desc) w
+    where r.charge_key = w.k and r.attempt < w.attempt;
+
+  for cap in
+    select w.namespace, w.billing_period, w.currency, c.cap_minor as lid, c.reserved_minor as held, c.closed, c.namespace is not null as open
+    from (select distinct u.namespace, u.billing_period, u.currency
+          from unnest(namespaces, periods, currencies) as u(namespace, billing_period, currency)) w
+    left join purser.caps c using (namespace, billing_period, currency)
+  loop
+    taken := cap.held;
+    added := 0;
+    for wish in
+      select u.ord::integer, u.k, u.attempt, u.amount, u.force, r.charge_key is not null as holds
+      from unnest(keys, namespaces, periods, currencies, attempts, amounts, forced) with ordinality
+        as u(k, namespace, billing_period, currency, attempt, amount, force, ord)
+      left join lateral (select r.charge_key from purser.cap_reservations r where r.charge_key = u.k offset 0) r on true
+      where u.namespace = cap.namespace and u.billing_period = cap.billing_period and u.currency = cap.currency
+      order by u.ord
+    loop
+      ord := wish.ord;
+      cap_minor := cap.lid;
+      reserved_minor := taken;
+      if not cap.open and (wish.force or not wish.holds) then
+        verdict := 'missing';
+      elsif wish.holds then
+        verdict := 'held';
+      elsif cap.closed and not wish.force then
+        verdict := 'closed';
+      elsif taken + wish.amount > cap.lid and not wish.force then
+        verdict := 'exceeded';
+      else
+        insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
+          values (wish.k, cap.namespace, cap.billing_period, cap.currency, wish.attempt, wish.amount, purser.now())
+          on conflict (charge_key) do nothing;
+        if found then
+          taken := taken + wish.amount;
+          added := added + 1;
+          reserved_minor := taken;
+          verdict := 'reserved';
+          if taken > cap.lid then
+            insert into purser.cap_events (at, namespace, billing_period, currency, act, cap_minor, charge_key, reason)
+              values (purser.now(), cap.namespace, cap.billing_period, cap.currency, 'forced', cap.lid, wish.k,
+                (taken - cap.lid) || ' over the cap: the money had moved');
+          end if;
+        else
+          verdict := 'held';
+        end if;
+      end if;
+      return next;
+    end loop;
+    if added > 0 then
+      update purser.caps c set reserved_minor = taken, reservations = c.reservations + added
+        where c.namespace = cap.namespace and c.billing_period = cap.billing_period and c.currency = cap.currency;
+    end if;
+  end loop;
+end $$`
+
+const release = `create function purser.release(keys text[], attempts integer[]) returns void
+language plpgsql as $$
+begin
+  perform 1 from purser.caps c
+    where (c.namespace, c.billing_period, c.currency) in (
+      select r.namespace, r.billing_period, r.currency from unnest(keys) as u(k)
+      cross join lateral (select * from purser.cap_reservations r where r.charge_key = u.k offset 0) r)
+    order by c.namespace, c.billing_period, c.currency
+    for update;
+
+  with gone as (
+    delete from purser.cap_reservations r
+    using (select distinct on (k) k, a as attempt from unnest(keys, attempts) as u(k, a) order by k, a desc) w
+    where r.charge_key = w.k and r.attempt <= w.attempt
+    returning r.namespace, r.billing_period, r.currency, r.amount_minor
+  ), sums as (
+    select g.namespace, g.billing_period, g.currency, sum(g.amount_minor)::bigint as amount_minor, count(*) as reservations
+    from gone g group by 1, 2, 3
+  )
+  update purser.caps c set reserved_minor = c.reserved_minor - s.amount_minor, reservations = c.reservations - s.reservations
+    from sums s
+    where c.namespace = s.namespace and c.billing_period = s.billing_period and c.currency = s.currency;
+end $$`
+
+/** Applies the migration. */
+export default Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(reserve)
+  yield* sql.unsafe(release)
+})

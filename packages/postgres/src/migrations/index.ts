@@ -1,0 +1,12 @@
+/** Every migration of Purser's schema, by its number and name. A migration that was released is never changed. */
+import type { MigrationRecord } from "../Migrations.ts"
+import createSchema from "./0001_create_schema.ts"
+import createLedger from "./0002_create_ledger.ts"
+import createCapFunctions from "./0003_create_cap_functions.ts"
+
+/** Keys are `0001_verb_noun`, in the order in which they run. */
+export const migrations: MigrationRecord = {
+  "0001_create_schema": createSchema,
+  "0002_create_ledger": createLedger,
+  "0003_create_cap_functions": createCapFunctions
+}
