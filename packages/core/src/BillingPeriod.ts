@@ -5,6 +5,7 @@
  * never shifted. The period comes from the request, never from a clock.
  */
 import { DateTime, Result, Schema } from "effect"
+import { idProblem } from "./internal/idProblem.ts"
 
 /** A canonical period: `2026-07`, `Q3-2026`, `2026`, `2026-W31`, `2026-07-31` or `2026-07-01/2026-07-31`. */
 export const BillingPeriod = Schema.NonEmptyString.pipe(Schema.brand("@purser/core/BillingPeriod"))
@@ -76,14 +77,14 @@ const forms: ReadonlyArray<readonly [RegExp, (match: RegExpExecArray) => Read]> 
 ]
 
 const read = (text: string): Read | undefined => {
-  if (text.startsWith("0000")) return undefined
+  if (/(?:^|^Q\d-)0000/.test(text)) return undefined
   for (const [form, make] of forms) {
     const match = form.exec(text)
     if (match !== null) return make(match)
   }
 }
 
-/** How period texts are read. `opaque` takes any free label as it stands, and such a label has no days. */
+/** How period texts are read. `opaque` takes any free label that could be an id as it stands, and such a label has no days. */
 export interface PeriodOptions {
   readonly labels?: "calendar" | "opaque"
 }
@@ -93,9 +94,10 @@ export const parsePeriod = (text: string, options?: PeriodOptions): Result.Resul
   const found = read(text)
   if (found?.days !== undefined) return Result.succeed(found.canonical as BillingPeriod)
   if (options?.labels === "opaque") {
-    return text === "" || text.trim() !== text || /[\p{Cc}]/u.test(text)
-      ? Result.fail(new InvalidPeriod({ text, hint: "a label has no outer blanks and no control characters" }))
-      : Result.succeed(text as BillingPeriod)
+    const problem = idProblem(text)
+    return problem === undefined
+      ? Result.succeed(text as BillingPeriod)
+      : Result.fail(new InvalidPeriod({ text, hint: `a label ${problem}` }))
   }
   return Result.fail(new InvalidPeriod({ text, hint: found === undefined ? accepted : "this period does not exist" }))
 }

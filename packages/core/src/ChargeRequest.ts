@@ -7,23 +7,10 @@ import { Schema } from "effect"
 import { BillingPeriod } from "./BillingPeriod.ts"
 import { type ChargeKey, chargeKeyOf } from "./ChargeKey.ts"
 import { Currency } from "./Currency.ts"
+import { idProblem } from "./internal/idProblem.ts"
 import { AmountMinor } from "./Money.ts"
 
-const utf8 = new TextEncoder()
-
-/** Printable ASCII without outer blanks: nearly every id, and free of every problem below. */
-const plainId = /^[!-~](?:[ -~]{0,253}[!-~])?$/
-
-/** Why a text cannot be an id, or `undefined` when it can. */
-export const idProblem = (id: string): string | undefined => {
-  if (plainId.test(id)) return undefined
-  if (id === "") return "must not be empty"
-  if (/^[\s\uFEFF]|[\s\uFEFF]$/u.test(id)) return "must not start or end with white space"
-  if (/\p{Cc}/u.test(id)) return "must not contain control characters or line breaks"
-  // A lone surrogate has no UTF-8 form: two such ids would be hashed alike.
-  if (!id.isWellFormed()) return "must be well-formed Unicode"
-  if (utf8.encode(id).length > 255) return "must not be longer than 255 bytes of UTF-8"
-}
+export { idProblem }
 
 /** An opaque id of 1 to 255 UTF-8 bytes without outer blanks or control characters. */
 export const OpaqueId = Schema.String.pipe(Schema.check(Schema.makeFilter((id: string) => idProblem(id) ?? true)))

@@ -38,7 +38,7 @@ export type AmountMinor = typeof AmountMinor.Type
 export interface MoneyOptions {
   /** The character between units and decimals; grouping is never accepted. */
   readonly decimalMark?: "." | ","
-  /** The largest amount in minor units. */
+  /** The largest amount in minor units; never more than `Number.MAX_SAFE_INTEGER`. */
   readonly maximumMinor?: number
 }
 
@@ -49,7 +49,9 @@ export class Money extends Schema.Class<Money>("@purser/core/Money")({
 }) {
   /** Reads minor units (`1999`) and checks Stripe's rules for the currency. */
   static fromMinor(amountMinor: number | bigint, currency: Currency, options?: MoneyOptions): Result.Result<Money, InvalidAmount> {
-    return check(BigInt(Number.isInteger(amountMinor) || typeof amountMinor === "bigint" ? amountMinor : 0), String(amountMinor), currency, options)
+    return typeof amountMinor === "bigint" || Number.isInteger(amountMinor)
+      ? check(BigInt(amountMinor), String(amountMinor), currency, options)
+      : refuse("NotANumber", String(amountMinor), currency, "expected an integer of minor units")
   }
 
   /** Reads a decimal in major units (`19.99`) and checks Stripe's rules for the currency. */
@@ -87,7 +89,8 @@ const refuse = (reason: InvalidAmount["reason"], text: string, currency: Currenc
 
 const check = (minor: bigint, text: string, currency: Currency, options: MoneyOptions | undefined): Result.Result<Money, InvalidAmount> => {
   const rule = currencyRule(currency)
-  const maximum = BigInt(options?.maximumMinor ?? defaultMaximumMinor)
+  // A higher ceiling than the safe integers would let an amount through that a number cannot hold.
+  const maximum = BigInt(Math.floor(Math.min(options?.maximumMinor ?? defaultMaximumMinor, Number.MAX_SAFE_INTEGER)))
   if (minor <= 0n) return refuse("NotPositive", text, currency, "must be more than zero")
   if (minor > maximum) {
     return refuse("AboveMaximum", text, currency, `the largest amount is ${Money.formatMinor(maximum, currency)}`)

@@ -28,7 +28,7 @@ export interface RequestItem {
   readonly request: ReadRequest
 }
 
-/** A frame of requests in either form. `seq` of the plain form is echoed and never used. */
+/** A frame of requests in either form. `seq` of the plain form, a number or a text, is echoed and never used. */
 export type RequestFrame =
   | { readonly form: "joined"; readonly client: string; readonly items: ReadonlyArray<RequestItem> }
   | { readonly form: "plain"; readonly seq: unknown; readonly request: ReadRequest }
@@ -65,27 +65,28 @@ const PlainBody = Schema.Struct({
 })
 
 const ReplyBody = Schema.Union([Schema.Struct({ outcome: ChargeOutcome }), Schema.Struct({ error: SubmitError })])
-const JoinedRequests = Schema.Struct({
-  v: Schema.Literal(1),
-  client: Schema.String.pipe(Schema.check(Schema.isNonEmpty(), Schema.isMaxLength(255))),
-  items: Schema.Array(Schema.Struct({
-    id: Schema.String.pipe(Schema.check(Schema.isNonEmpty(), Schema.isMaxLength(255))),
-    deadline: Schema.Finite,
-    body: Schema.Unknown
-  }))
-})
-const JoinedReplies = Schema.Struct({
-  v: Schema.Literal(1),
-  items: Schema.Array(Schema.Struct({ id: Schema.String, body: ReplyBody }))
-})
+const WireId = Schema.String.pipe(Schema.check(Schema.isNonEmpty(), Schema.isMaxLength(255)))
+const JoinedRequests = Schema.Struct({ v: Schema.Literal(1), client: WireId, items: Schema.Array(Schema.Unknown) })
+const RequestEnvelope = Schema.Struct({ id: WireId, deadline: Schema.Finite, body: Schema.Unknown })
+const JoinedReplies = Schema.Struct({ v: Schema.Literal(1), items: Schema.Array(Schema.Unknown) })
+const ReplyEnvelope = Schema.Struct({ id: Schema.String, body: ReplyBody })
 
 const decodeRequestBody = Schema.decodeUnknownResult(RequestBody)
 const decodePlainBody = Schema.decodeUnknownResult(PlainBody)
 const decodeJoinedRequests = Schema.decodeUnknownResult(JoinedRequests)
+const decodeRequestEnvelope = Schema.decodeUnknownResult(RequestEnvelope)
+const decodeReplyEnvelope = Schema.decodeUnknownResult(ReplyEnvelope)
+const isWireId = Schema.is(WireId)
 const decodeJoinedReplies = Schema.decodeUnknownResult(JoinedReplies)
 const encodeOutcome = Schema.encodeSync(ChargeOutcome)
 const encodeError = Schema.encodeSync(SubmitError)
 const decodeRequest = Schema.decodeUnknownResult(ChargeRequest)
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** A counter is a number or a text. Anything deeper is not echoed: to write it again could exhaust the stack. */
+const readSeq = (seq: unknown): unknown => typeof seq === "object" ? undefined : seq
 
 const malformed = (detail: string, field: string | null = null) =>
   new TransportError({ reason: new MalformedMessage({ detail: detail.slice(0, 500), field }), chargeKey: null })
@@ -164,6 +165,28 @@ const readPlainBody = (body: unknown, options: PeriodOptions): ReadRequest => {
   }, options)
 }
 
+/** An item without an id of its own is answered under the empty id, so that its neighbours are served. */
+const readRequestItem = (item: unknown, options: PeriodOptions): RequestItem => {
+  const read = decodeRequestEnvelope(item)
+  if (Result.isFailure(read)) {
+    const id = isRecord(item) && isWireId(item["id"]) ? item["id"] : ""
+    return { id, deadlineMs: 0, request: Result.fail(malformed(read.failure.message)) }
+  }
+  const { body, deadline, id } = read.success
+  return { id, deadlineMs: deadline, request: readJoinedBody(body, options) }
+}
+
+/**
+ * An answer that cannot be read counts as lost: the sender asks again and gets the recorded outcome. To call it a
+ * malformed message would say that nothing was charged, which nobody knows.
+ */
+const readReplyItem = (item: unknown): ReadonlyArray<ReplyItem> => {
+  const read = decodeReplyEnvelope(item)
+  if (Result.isFailure(read)) return []
+  const { body, id } = read.success
+  return [{ id, reply: "outcome" in body ? Result.succeed(body.outcome) : Result.fail(body.error) }]
+}
+
 const toJoinedBody = (request: ChargeRequest): typeof RequestBody.Type => ({
   namespace: request.namespace,
   customer_id: request.customerId,
@@ -222,7 +245,7 @@ const plainOutcome = (outcome: ChargeOutcome) => {
 export interface WireCodec {
   /** A frame of requests in either form. */
   readonly decodeRequests: (text: string) => Result.Result<RequestFrame, TransportError>
-  /** A joined frame of answers. */
+  /** A joined frame of answers, without those that cannot be read: they count as lost. */
   readonly decodeReplies: (text: string) => Result.Result<ReadonlyArray<ReplyItem>, TransportError>
   /** A joined frame of requests from one socket's life. */
   readonly encodeRequests: (client: string, items: ReadonlyArray<{ readonly id: string; readonly deadlineMs: number; readonly request: ChargeRequest }>) => string
@@ -232,21 +255,18 @@ export interface WireCodec {
   readonly encodePlainReply: (reply: ChargeReply, seq: unknown) => string
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 const makeWire = (options: PeriodOptions): WireCodec => ({
   decodeRequests: (text) =>
     Result.flatMap(parseJson(text), (json): Result.Result<RequestFrame, TransportError> => {
       if (!isRecord(json)) return Result.fail(malformed("expected a JSON object"))
-      if (!("v" in json)) return Result.succeed({ form: "plain", seq: json["seq"], request: readPlainBody(json, options) })
+      if (!("v" in json)) return Result.succeed({ form: "plain", seq: readSeq(json["seq"]), request: readPlainBody(json, options) })
       if (json["v"] !== 1) return Result.fail(malformed("this version of the wire is not known; it is 1", "v"))
       return Result.mapBoth(decodeJoinedRequests(json), {
         onFailure: (error) => malformed(error.message),
         onSuccess: ({ client, items }) => ({
           form: "joined" as const,
           client,
-          items: items.map(({ id, deadline, body }) => ({ id, deadlineMs: deadline, request: readJoinedBody(body, options) }))
+          items: items.map((item) => readRequestItem(item, options))
         })
       })
     }),
@@ -254,11 +274,7 @@ const makeWire = (options: PeriodOptions): WireCodec => ({
     Result.flatMap(parseJson(text), (json) =>
       Result.mapBoth(decodeJoinedReplies(json), {
         onFailure: (error) => malformed(error.message),
-        onSuccess: ({ items }) =>
-          items.map(({ id, body }) => ({
-            id,
-            reply: "outcome" in body ? Result.succeed(body.outcome) : Result.fail(body.error)
-          }))
+        onSuccess: ({ items }) => items.flatMap(readReplyItem)
       })),
   encodeRequests: (client, items) =>
     JSON.stringify({
