@@ -12,9 +12,6 @@ import type { Duplex } from "node:stream"
 import { Back, backendKeyData, eachFrame, idleStatus, queryCancelled, simpleQuery, startupPacket } from "./frames.ts"
 import { VirtualConnection, type VirtualConnectionHost } from "./VirtualConnection.ts"
 
-/** How many batches run before other events of the process get their turn. */
-const batchesPerTurn = 16
-
 export class PgliteHub implements VirtualConnectionHost {
   private readonly db: PGlite
   /** What the backend says at the start of a session, without its BackendKeyData and ReadyForQuery. */
@@ -85,20 +82,23 @@ export class PgliteHub implements VirtualConnectionHost {
     setImmediate(this.turn)
   }
 
+  /**
+   * One batch per turn of the event loop, as from a socket: other events get their turn, and the client, which defers
+   * work to microtasks, never sees two answers between them.
+   */
   private readonly turn = (): void => {
     this.scheduled = false
-    for (let left = batchesPerTurn; left > 0 && this.broken === undefined; left--) {
-      this.sweep()
-      const connection = this.owner ?? this.nextWaiting()
-      if (connection === undefined || connection.batches.length === 0) return
-      // Last in the order of the set: the others come first next time.
-      this.connections.delete(connection)
-      this.connections.add(connection)
-      const batch = connection.batches.length === 1 ? connection.batches[0]! : Buffer.concat(connection.batches)
-      connection.batches.length = 0
-      this.owner = connection
-      this.answer(connection, this.execute(batch))
-    }
+    if (this.broken !== undefined) return
+    this.sweep()
+    const connection = this.owner ?? this.nextWaiting()
+    if (connection === undefined || connection.batches.length === 0) return
+    // Last in the order of the set: the others come first next time.
+    this.connections.delete(connection)
+    this.connections.add(connection)
+    const batch = connection.batches.length === 1 ? connection.batches[0]! : Buffer.concat(connection.batches)
+    connection.batches.length = 0
+    this.owner = connection
+    this.answer(connection, this.execute(batch))
     this.schedule()
   }
 
