@@ -45,7 +45,9 @@ const listFailed = failed("the list of migrations")
 /** The migrations that the database has, oldest first; none when it is new. */
 const applied = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const found = yield* sql`select 1 as found where to_regclass('purser.migrations') is not null`
+  // Not to_regclass: it may answer from a cache that is older than the advisory lock, the catalog's tables may not.
+  const found = yield* sql`select 1 as found from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = 'purser' and c.relname = 'migrations'`
   if (found.length === 0) return []
   const list = SqlSchema.findAll({
     Request: Schema.Void,

@@ -42,9 +42,11 @@ for (const [name, database] of TestDatabase.layersEmpty) {
 
     it.effect("runs each migration once when 8 start together", () =>
       Effect.gen(function*() {
-        yield* fresh
-        const runs = yield* Effect.forEach(Array.from({ length: 8 }), () => Migrations.run(second), { concurrency: "unbounded" })
-        assert.deepStrictEqual(runs.map((applied) => applied.length).sort(), [0, 0, 0, 0, 0, 0, 0, 2])
+        for (let round = 0; round < 5; round++) {
+          yield* fresh
+          const runs = yield* Effect.forEach(Array.from({ length: 8 }), () => Migrations.run(second), { concurrency: "unbounded" })
+          assert.deepStrictEqual(runs.map((applied) => applied.length).sort(), [0, 0, 0, 0, 0, 0, 0, 2])
+        }
         assert.deepStrictEqual(yield* tables, ["a", "b"])
       }))
 
