@@ -187,14 +187,14 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         }
       })
 
+      const defaultMethod = (charge: ClaimedCharge) => patiently(settings, charge, gateway.defaultPaymentMethod(orderOf(charge)))
+
       const confirm = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, takenAtMs: number): Effect.fn.Return<ChargeOutcome, PipelineError> {
         const { chargeKey } = charge.lease
         const refusal = yield* reserve(charge)
         if (refusal !== undefined) return refusal
-        const paymentMethod = charge.paymentMethod
-        if (paymentMethod === null) {
-          return yield* reject(charge, "payment_method_missing", "no payment method was frozen with the attempt")
-        }
+        // A later attempt of a charge that names no method reads the customer's default one anew.
+        const paymentMethod = charge.paymentMethod ?? (yield* defaultMethod(charge))
         yield* keepLease(charge, takenAtMs)
         return yield* confirmUntilKnown(gateway, settings, charge, { id, paymentMethod }, fault("before-confirm", chargeKey), fault("after-confirm", chargeKey)).pipe(
           Effect.flatMap((payment) => decide(charge, payment, takenAtMs)),
@@ -246,7 +246,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         yield* fault("after-create", chargeKey)
         const mismatch = mismatchOf(charge, payment)
         if (mismatch !== undefined) return yield* quarantine(charge, mismatch)
-        const paymentMethod = charge.paymentMethod ?? (yield* patiently(settings, charge, gateway.defaultPaymentMethod(orderOf(charge))))
+        const paymentMethod = charge.paymentMethod ?? (yield* defaultMethod(charge))
         const attached = yield* ledger.attach({ lease: charge.lease, generation: charge.generation, paymentIntentId: payment.id, paymentMethod })
         yield* fault("after-attach", chargeKey)
         if (attached._tag === "Lost") {

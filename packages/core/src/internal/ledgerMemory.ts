@@ -231,6 +231,8 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
           const row = rows.get(chargeKey)
           if (row === undefined || (row.state !== "declined" && row.state !== "rejected") || !from.includes(row.state)) continue
           row.attempt += 1
+          row.epoch += 1
+          row.paymentMethod = row.request.paymentMethod ?? null
           row.outcome = null
           row.releaseDue = false
           row.leaseUntilMs = 0

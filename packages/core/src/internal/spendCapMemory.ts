@@ -1,6 +1,6 @@
 /** The cap over two maps. Steps are synchronous, so that checking and taking room is one act. */
 import { Effect } from "effect"
-import { capOf } from "../CapFigures.ts"
+import { capOf, safeFigure } from "../CapFigures.ts"
 import type { ChargeKey } from "../ChargeKey.ts"
 import type { CapReport, CapScope, Reservation, SpendCap } from "../SpendCap.ts"
 import { CapAlreadyOpen, CapClosed, CapExceeded, CapMissing, SpendCapError, type SpendCapErrorReason } from "../SpendCapError.ts"
@@ -54,8 +54,8 @@ export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.syn
           new CapAlreadyOpen({
             billingPeriod: input.billingPeriod,
             currency: input.currency,
-            capMinor: Number(report(found).capMinor),
-            requestedMinor: Number(capOf(input.expectedMinor, input.headroomPercent))
+            capMinor: safeFigure(report(found).capMinor),
+            requestedMinor: safeFigure(capOf(input.expectedMinor, input.headroomPercent))
           })
         )
       }),
@@ -73,8 +73,8 @@ export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.syn
             new CapExceeded({
               billingPeriod: input.billingPeriod,
               currency: input.currency,
-              capMinor: Number(capMinor),
-              reservedMinor: Number(cap.reservedMinor),
+              capMinor: safeFigure(capMinor),
+              reservedMinor: safeFigure(cap.reservedMinor),
               requestedMinor: input.amountMinor
             }),
             input.chargeKey

@@ -79,7 +79,8 @@ export const makeMemoryTransport: Effect.Effect<Context.Context<ChargeClient | C
         const exit = yield* Effect.exit(submitOnce(frame, chargeKey, attempt))
         if (Exit.isFailure(exit)) continue
         const replies = wire.decodeReplies(exit.value)
-        if (Result.isFailure(replies)) return yield* replies.failure
+        // An answer that cannot be read says nothing about the charge: it counts as lost.
+        if (Result.isFailure(replies)) continue
         const item = replies.success.find(({ id }) => id === chargeKey)
         if (item !== undefined) return yield* Effect.fromResult(item.reply)
       }

@@ -241,7 +241,7 @@ f as materialized (
 ),
 u as (
   update purser.charges c set state = case when c.payment_intent_id is null then 'planned' else 'attached' end,
-    attempt = c.attempt + 1, lease_epoch = c.lease_epoch + 1, lease_worker = null,
+    attempt = c.attempt + 1, attached_payment_method = null, lease_epoch = c.lease_epoch + 1, lease_worker = null,
     lease_until = case when c.payment_intent_id is null or c.quarantine is not null then null else t.now end,
     outcome_payment_intent_id = null, charge_id = null, received_minor = null, outcome_code = null, outcome_decline_code = null,
     outcome_detail = null, settled_at = null, release_due = false, event_seq = c.event_seq + 1, updated_at = t.now
