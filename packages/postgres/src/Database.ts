@@ -7,10 +7,11 @@
  */
 import type { PGlite } from "@electric-sql/pglite"
 import { PgClient } from "@effect/sql-pg"
-import { type Cause, Config, Context, Duration, Effect, Layer, Option, type Redacted, Schema, type Scope, Semaphore } from "effect"
+import { type Cause, Config, Context, Duration, Effect, Layer, Option, type Redacted, Schema, type Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlError, SqlSchema } from "effect/sql"
 import { DatabaseInUse, type DatabaseError, DatabaseUnavailable } from "./DatabaseError.ts"
+import { adaptClient } from "./internal/adaptClient.ts"
 import { explain, labelOfUrl, secretsOf } from "./internal/connectionUrl.ts"
 import { acquireDirectoryLock } from "./internal/directoryLock.ts"
 import { openCluster, openMemoryCluster } from "./internal/pglite/cluster.ts"
@@ -49,26 +50,6 @@ const poolConfig = (options: PoolOptions) => ({
   startupParameters: { TimeZone: "UTC" }
 })
 
-/** Names the driver on the client and its copies: `effect/cluster` chooses its way of locking by it. */
-const withDriver = (client: PgClient.PgClient, driver: string): PgClient.PgClient => {
-  const withoutTransforms = client.withoutTransforms.bind(client)
-  return Object.assign(client, { driver, withoutTransforms: () => Object.assign(withoutTransforms(), { driver }) })
-}
-
-/**
- * Transactions queue before they reach the one backend of PGlite: a fiber that waits in this queue can be interrupted,
- * one whose BEGIN is on its way cannot.
- */
-const queueTransactions = Effect.fnUntraced(function*(client: PgClient.PgClient) {
-  const turn = yield* Semaphore.make(1)
-  const { transactionService, withTransaction } = client
-  return Object.assign(client, {
-    withTransaction: <R, E, A>(effect: Effect.Effect<A, E, R>) =>
-      Effect.flatMap(Effect.serviceOption(transactionService), (outer) =>
-        Option.isSome(outer) ? withTransaction(effect) : turn.withPermit(withTransaction(effect)))
-  })
-})
-
 /** Opens the pool and asks the database who it is. */
 const connect = Effect.fnUntraced(function*(
   about: { readonly kind: "postgres" | "pglite"; readonly label: string },
@@ -77,8 +58,7 @@ const connect = Effect.fnUntraced(function*(
   const unavailable = (error: SqlError.SqlError | Schema.SchemaError | Cause.NoSuchElementError) =>
     new DatabaseUnavailable({ database: about.label, ...explain(error, secretsOf(config.url)) })
   const open = Effect.gen(function*() {
-    const client = yield* PgClient.make(config)
-    const sql = about.kind === "pglite" ? withDriver(yield* queueTransactions(client), "pglite") : withDriver(client, "pg")
+    const sql = yield* adaptClient(yield* PgClient.make(config), about.kind)
     const ask = SqlSchema.findOne({
       Request: Schema.Void,
       Result: Version,

@@ -164,3 +164,21 @@ for (const [name, database] of TestDatabase.layersEmpty) {
       }))
   })
 }
+
+layer(TestDatabase.layerPostgresEmpty, { timeout: 60_000 })("A transaction on postgres", (it) => {
+    it.effect("fails, and does not die, when the connection is lost inside a transaction", () =>
+      Effect.gen(function*() {
+        const sql = yield* table
+        const lost = sql.withTransaction(Effect.andThen(
+          sql`insert into item (id) values ('lost')`,
+          sql`select pg_terminate_backend(pg_backend_pid())`
+        ))
+        assert.isTrue((yield* Effect.flip(lost)).isRetryable)
+        const refused = sql.withTransaction(Effect.andThen(
+          Effect.ignore(sql`select pg_terminate_backend(pg_backend_pid())`),
+          Effect.fail("refused")
+        ))
+        assert.strictEqual(yield* Effect.flip(refused), "refused")
+        assert.strictEqual(yield* count(sql, "new"), 0)
+      }))
+})

@@ -38,6 +38,8 @@ export class VirtualConnection extends Duplex {
     this.host = host
     this.id = id
     this.secret = secret
+    // A client that has left listens to nothing, and an error that nobody hears would end the process.
+    this.on("error", () => {})
   }
 
   /** Hands bytes of the backend to the client; a client that has gone gets nothing. */
