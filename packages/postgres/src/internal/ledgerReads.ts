@@ -1,6 +1,7 @@
 /** The statements that only look. */
 
-const terms = `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future`
+/** The columns of a request. */
+export const terms = `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future`
 
 /** limit */
 export const releaseDue = `select charge_key, attempt from purser.charges where release_due order by charge_key limit $1::integer`

@@ -1,0 +1,161 @@
+/**
+ * The run book on PostgreSQL (or PGlite). `plan` is one transaction of set-based statements, so that a run of a million rows
+ * is in the ledger entirely or not at all. Lines are paged by key, never by offset.
+ */
+import { BillingPeriod, ChargeKey, Currency, type DuplicateRows, type LedgerError, RunLedger, type RunRow } from "@purser/core"
+import { Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows, requestFields, requestOf, StateColumn } from "./internal/chargeRow.ts"
+import { ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
+import { bigints, booleans, integer, integers, text, texts } from "./internal/params.ts"
+import * as Sql from "./internal/runSql.ts"
+
+/** From this many new rows on, the planner gets new statistics. */
+const analyzeFrom = 256
+
+const NullText = Schema.NullOr(Schema.String)
+const RowState = Schema.Union([StateColumn, Schema.Literals(["conflict", "quarantined", "staged"])])
+
+const DuplicateRow = Schema.Struct({
+  charge_key: ChargeKey,
+  customer_id: Schema.String,
+  billing_period: Schema.String,
+  item: NullText,
+  lines: Schema.Array(Schema.Int)
+})
+const TotalRow = Schema.Struct({
+  namespace: Schema.String,
+  billing_period: BillingPeriod,
+  currency: Currency,
+  rows: Schema.BigInt,
+  amount_minor: Schema.String,
+  reserved_minor: Schema.String
+})
+const LockRow = Schema.Struct({ planned: Schema.Boolean })
+const PlanRow = Schema.Struct({ planned: Schema.BigInt, rows: Schema.BigInt })
+const LineRow = Schema.Struct({ ...requestFields, payment_method: NullText, line: Schema.Int })
+const ReportRow = Schema.Struct({
+  ...LineRow.fields,
+  state: RowState,
+  payment_intent_id: NullText,
+  received_minor: Schema.BigInt,
+  settled_before: Schema.Boolean,
+  detail: NullText
+})
+const SummaryRow = Schema.Struct({
+  currency: Currency,
+  state: RowState,
+  rows: Schema.BigInt,
+  amount_minor: Schema.String,
+  received_minor: Schema.String,
+  settled_before: Schema.BigInt
+})
+const KeyRow = Schema.Struct({ charge_key: ChargeKey })
+
+const rowOf = (row: typeof LineRow.Type): Effect.Effect<RunRow, Schema.SchemaError> =>
+  Effect.map(requestOf(row, row.payment_method), (request) => ({ line: row.line, chargeKey: row.charge_key, request }))
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+
+  const send = (operation: string, statement: string, params: ReadonlyArray<unknown>): Effect.Effect<void, LedgerError> =>
+    Effect.asVoid(retryRolledBack(sql.unsafe(statement, params))).pipe(Effect.mapError(ledgerUnavailable(operation)))
+  const ask = <S extends Schema.Top & { readonly DecodingServices: never }>(statement: string, params: ReadonlyArray<unknown>, schema: S) =>
+    Effect.flatMap(sql.unsafe(statement, params), decodeRows(schema))
+  const query = <S extends Schema.Top & { readonly DecodingServices: never }, A>(
+    operation: string,
+    statement: string,
+    params: ReadonlyArray<unknown>,
+    schema: S,
+    map: (row: S["Type"]) => Effect.Effect<A, StoreFailure>
+  ): Effect.Effect<ReadonlyArray<A>, LedgerError> =>
+    retryRolledBack(ask(statement, params, schema)).pipe(
+      Effect.flatMap((rows) => Effect.forEach(rows, map)),
+      Effect.mapError(ledgerUnavailable(operation))
+    )
+
+  const planOnce = Effect.fnUntraced(function*(runId: string) {
+    const [lock] = yield* ask(Sql.lockRun, [text(runId)], LockRow)
+    const [counts] = yield* ask(Sql.planRows, [text(runId)], PlanRow)
+    const planned = counts?.planned ?? 0n
+    const present = (counts?.rows ?? 0n) - planned
+    // What a run that goes on finds settled, it settled itself.
+    if (lock?.planned !== true && present > 0n) yield* sql.unsafe(Sql.markSettled, [text(runId)])
+    yield* sql.unsafe(Sql.setPlanned, [text(runId), planned, present])
+    return { planned: Number(planned), present: Number(present) }
+  })
+
+  return RunLedger.of({
+    begin: ({ runId, source }) => send("begin run", Sql.begin, [text(runId), text(source)]),
+    stage: (runId, rows) => {
+      const requests = rows.map((row) => row.request)
+      return send("stage rows", Sql.stage, [
+        text(runId),
+        integers(rows.map((row) => row.line)),
+        texts(rows.map((row) => row.chargeKey)),
+        texts(requests.map((request) => request.namespace)),
+        texts(requests.map((request) => request.customerId)),
+        texts(requests.map((request) => request.billingPeriod)),
+        texts(requests.map((request) => request.item ?? null)),
+        bigints(requests.map((request) => request.amountMinor)),
+        texts(requests.map((request) => request.currency)),
+        texts(requests.map((request) => request.stripeCustomerId)),
+        texts(requests.map((request) => request.paymentMethod ?? null)),
+        booleans(requests.map((request) => request.allowFuture === true))
+      ])
+    },
+    duplicates: (runId, limit) =>
+      query("find duplicates", Sql.duplicates, [text(runId), integer(limit)], DuplicateRow, (row) =>
+        Effect.succeed<DuplicateRows>({
+          chargeKey: row.charge_key, customerId: row.customer_id, billingPeriod: row.billing_period, item: row.item, lines: row.lines
+        })),
+    totals: (runId) =>
+      query("sum run", Sql.totals, [text(runId)], TotalRow, (row) =>
+        Effect.succeed({
+          namespace: row.namespace,
+          billingPeriod: row.billing_period,
+          currency: row.currency,
+          rows: Number(row.rows),
+          amountMinor: BigInt(row.amount_minor),
+          reservedMinor: BigInt(row.reserved_minor)
+        })),
+    plan: (runId) =>
+      retryRolledBack(sql.withTransaction(planOnce(runId))).pipe(
+        Effect.mapError(ledgerUnavailable("plan run")),
+        Effect.tap(({ planned }) =>
+          planned < analyzeFrom ? Effect.void : Effect.ignore(sql.unsafe("analyze purser.charges, purser.run_rows")))
+      ),
+    discard: (runId) => send("discard run", Sql.discard, [text(runId)]),
+    pending: (runId, afterLine, limit) =>
+      query("page pending rows", Sql.pending, [text(runId), integer(afterLine), integer(limit)], LineRow, rowOf),
+    report: (runId, afterLine, limit) =>
+      query("report run", Sql.report, [text(runId), integer(afterLine), integer(limit)], ReportRow, (row) =>
+        Effect.map(rowOf(row), (line) => ({
+          ...line,
+          state: row.state,
+          paymentIntentId: row.payment_intent_id,
+          receivedMinor: Number(row.received_minor),
+          detail: row.detail,
+          settledBefore: row.settled_before
+        }))),
+    summary: (runId) =>
+      query("summarise run", Sql.summary, [text(runId)], SummaryRow, (row) =>
+        Effect.succeed({
+          currency: row.currency,
+          state: row.state,
+          rows: Number(row.rows),
+          amountMinor: BigInt(row.amount_minor),
+          receivedMinor: BigInt(row.received_minor),
+          settledBefore: Number(row.settled_before)
+        })),
+    keysIn: (runId, states) =>
+      query("list keys of run", Sql.keysIn, [text(runId), texts(states)], KeyRow, (row) => Effect.succeed(row.charge_key)),
+    finish: (runId, state) => send("finish run", Sql.finish, [text(runId), text(state)])
+  })
+})
+
+/** The run book's layer. */
+export const PgRunLedger: {
+  /** The run book on the tables of `Migrations`; it plans into the charges of `PgLedger`. */
+  readonly layer: Layer.Layer<RunLedger, never, SqlClient.SqlClient>
+} = { layer: Layer.effect(RunLedger, make) }

@@ -1,0 +1,104 @@
+/**
+ * The statements of the run book. Whole-run statements are set-based; paging walks the primary key `(run_id, line)` and
+ * probes one charge per row.
+ */
+import { terms } from "./ledgerReads.ts"
+
+const open = `('planned', 'claimed', 'attached')`
+const rowTerms = `r.line, r.charge_key, r.namespace, r.customer_id, r.billing_period, r.item, r.amount_minor, r.currency, r.stripe_customer_id,
+  r.payment_method, r.allow_future`
+const planned = `(select planned_at is not null from purser.runs where run_id = $1::text)`
+const conflict = `(c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
+  is distinct from (r.amount_minor, r.currency, r.stripe_customer_id, r.payment_method)`
+const stateOf = `case when c.charge_key is null then 'staged' when ${conflict} then 'conflict' when c.quarantine is not null then 'quarantined'
+  else c.state end`
+const receivedOf = `case when c.state = 'succeeded' and not (${conflict}) then coalesce(c.received_minor, 0) else 0 end`
+const probe = (join: string) => `${join} lateral (select * from purser.charges c where c.charge_key = r.charge_key offset 0) c on ${planned}`
+
+/** run, source. What an unplanned run of this id left is dropped. */
+export const begin = `with r as (
+  insert into purser.runs (run_id, source, state, begun_at) values ($1::text, $2::text, 'staging', purser.now())
+  on conflict (run_id) do update set source = excluded.source, state = 'staging', begun_at = excluded.begun_at
+  where purser.runs.planned_at is null
+  returning run_id
+)
+delete from purser.run_rows d using r where d.run_id = r.run_id`
+
+/** run, lines, keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future */
+export const stage = `insert into purser.run_rows (run_id, line, ${terms})
+select $1::text, i.* from unnest($2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[],
+  $11::text[], $12::boolean[]) as i
+on conflict (run_id, line) do nothing`
+
+/** run, limit */
+export const duplicates = `select charge_key, min(customer_id) as customer_id, min(billing_period) as billing_period, min(item) as item,
+  array_agg(line order by line) as lines
+from purser.run_rows where run_id = $1::text group by charge_key having count(*) > 1 order by min(line) limit $2::integer`
+
+/** run */
+export const totals = `select r.namespace, r.billing_period, r.currency, count(*) as rows, sum(r.amount_minor) as amount_minor,
+  coalesce(sum(v.amount_minor), 0) as reserved_minor
+from purser.run_rows r left join purser.cap_reservations v on v.charge_key = r.charge_key
+  and v.namespace = r.namespace and v.billing_period = r.billing_period and v.currency = r.currency
+where r.run_id = $1::text group by r.namespace, r.billing_period, r.currency order by r.namespace, r.billing_period, r.currency`
+
+/** run. Makes the row if none is there, and holds it until the plan is done. */
+export const lockRun = `insert into purser.runs (run_id, source, state, begun_at) values ($1::text, '', 'staging', purser.now())
+on conflict (run_id) do update set source = purser.runs.source returning planned_at is not null as planned`
+
+/** run. In the order of the key, in which claims lock rows too; the first line of an identity wins. */
+export const planRows = `with n as (
+  insert into purser.charges (${terms}, state, planned_at, updated_at)
+  select ${terms}, 'planned', purser.now(), purser.now() from purser.run_rows where run_id = $1::text order by charge_key, line
+  on conflict (charge_key) do nothing
+  returning charge_key, planned_at
+),
+e as (
+  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
+  select charge_key, 1, planned_at, null, 'planned', null, 1, null from n
+)
+select (select count(*) from n) as planned, (select count(*) from purser.run_rows where run_id = $1::text) as rows`
+
+/** run */
+export const markSettled = `update purser.run_rows r set settled_before = true from purser.charges c
+where r.run_id = $1::text and c.charge_key = r.charge_key and c.state not in ${open}`
+
+/** run, planned, present */
+export const setPlanned = `update purser.runs set state = 'planned', planned_at = coalesce(planned_at, purser.now()),
+  planned = coalesce(planned, $2::bigint), present = coalesce(present, $3::bigint) where run_id = $1::text`
+
+/** run */
+export const discard = `with r as (delete from purser.runs where run_id = $1::text and planned_at is null returning run_id)
+delete from purser.run_rows d using r where d.run_id = r.run_id`
+
+/** run, after line, limit */
+export const pending = `select ${rowTerms}
+from purser.run_rows r ${probe("join")}
+where r.run_id = $1::text and r.line > $2::integer and c.state in ${open} and c.quarantine is null and not (${conflict})
+  and (c.lease_until is null or c.lease_until <= purser.now())
+order by r.line limit $3::integer`
+
+/** run, after line, limit */
+export const report = `select ${rowTerms}, ${stateOf} as state, c.payment_intent_id, ${receivedOf} as received_minor, r.settled_before,
+  case when c.charge_key is null then null
+    when ${conflict} then 'the ledger holds ' || c.amount_minor || ' ' || c.currency || ' of ' || c.stripe_customer_id || ' with '
+      || coalesce(c.payment_method, 'the default payment method')
+    else coalesce(c.quarantine, c.outcome_detail) end as detail
+from purser.run_rows r ${probe("left join")}
+where r.run_id = $1::text and r.line > $2::integer order by r.line limit $3::integer`
+
+/** run */
+export const summary = `select r.currency, ${stateOf} as state, count(*) as rows, sum(r.amount_minor) as amount_minor,
+  coalesce(sum(${receivedOf}), 0) as received_minor, count(*) filter (where r.settled_before) as settled_before
+from purser.run_rows r left join purser.charges c on c.charge_key = r.charge_key and ${planned}
+where r.run_id = $1::text group by 1, 2 order by 1, 2`
+
+/** run, states */
+export const keysIn = `select charge_key from (
+  select distinct on (r.charge_key) r.charge_key, r.line from purser.run_rows r join purser.charges c on c.charge_key = r.charge_key
+  where r.run_id = $1::text and ${planned} and c.state = any($2::text[]) and c.quarantine is null and not (${conflict})
+  order by r.charge_key, r.line
+) k order by line`
+
+/** run, state */
+export const finish = `update purser.runs set state = $2::text, finished_at = purser.now() where run_id = $1::text`
