@@ -493,6 +493,20 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | StoreClock, E
         yield* assertTrail(keys[1]!)
       }))
 
+    it.effect("forgets the default method that a reopened attempt was declined with, and keeps a requested one", () =>
+      Effect.gen(function*() {
+        const ledger = yield* Ledger
+        const requests = [chargeFor("re-default", period, { paymentMethod: null }), chargeFor("re-requested", period, { paymentMethod: "pm_asked" })]
+        for (const [index, request] of requests.entries()) {
+          const charge = yield* mustClaim(request)
+          yield* attachTo(charge, `pi_method_${index}`, request.paymentMethod ?? "pm_default")
+          yield* settle(charge, declined(request.chargeKey, `pi_method_${index}`), `pi_method_${index}`)
+        }
+        yield* ledger.reopen({ chargeKeys: requests.map((request) => request.chargeKey), from: ["declined"], actor: "ada", reason: "new card" })
+        const claimed = yield* Effect.forEach(requests, (request) => mustClaim(request, "w2"))
+        assert.deepStrictEqual(claimed.map((charge) => charge.paymentMethod), [null, "pm_asked"])
+      }))
+
     it.effect("lets who settled a charge before change nothing once it was reopened", () =>
       Effect.gen(function*() {
         const ledger = yield* Ledger

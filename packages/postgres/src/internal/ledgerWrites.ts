@@ -154,13 +154,16 @@ select f.charge_key,
   f.outcome_code, f.outcome_decline_code, f.outcome_detail
 from f left join u on u.charge_key = f.charge_key`
 
+const ours = `c.lease_epoch = i.epoch and c.state in ${held} and c.quarantine is null`
+
 /** keys, epochs, lease ms */
 export const extend = `with ${clock},
 i as materialized (select * from unnest($1::text[], $2::bigint[]) as i(charge_key, epoch) order by charge_key),
+f as materialized (select i.*, case when ${ours} then 'ours' else 'lost' end as verdict from i ${probe}),
 u as (
   update purser.charges c set lease_until = t.now + $3::float8 * interval '1 millisecond', updated_at = t.now
-  from i, t
-  where c.charge_key = i.charge_key and c.lease_epoch = i.epoch and c.state in ${held} and c.quarantine is null
+  from f i, t
+  where i.verdict = 'ours' and c.charge_key = i.charge_key and ${ours}
   returning c.charge_key
 )
 select charge_key from u`
@@ -171,10 +174,11 @@ i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::float8[], $5::text[]) as i(charge_key, worker, epoch, retry_ms, detail)
   order by charge_key
 ),
+f as materialized (select i.*, case when ${ours} then 'ours' else 'lost' end as verdict from i ${probe}),
 u as (
   update purser.charges c set lease_until = t.now + i.retry_ms * interval '1 millisecond', event_seq = c.event_seq + 1, updated_at = t.now
-  from i, t
-  where c.charge_key = i.charge_key and c.lease_epoch = i.epoch and c.state in ${held} and c.quarantine is null
+  from f i, t
+  where i.verdict = 'ours' and c.charge_key = i.charge_key and ${ours}
   returning c.charge_key, c.event_seq, c.state, c.attempt, i.worker, i.detail, t.now
 ),
 e as (${writeEvents("u", "charge_key, event_seq, now, state, state, worker, attempt, detail")})
@@ -183,9 +187,10 @@ select charge_key from u`
 /** keys, attempts */
 export const markReleased = `with
 i as materialized (select * from unnest($1::text[], $2::integer[]) as i(charge_key, attempt) order by charge_key),
+f as materialized (select i.*, case when c.attempt = i.attempt and c.release_due then 'due' else 'done' end as verdict from i ${probe}),
 u as (
-  update purser.charges c set release_due = false from i
-  where c.charge_key = i.charge_key and c.attempt = i.attempt and c.release_due
+  update purser.charges c set release_due = false from f
+  where f.verdict = 'due' and c.charge_key = f.charge_key and c.attempt = f.attempt and c.release_due
   returning c.charge_key
 )
 select charge_key from u`
