@@ -1,32 +1,25 @@
-import { ChargeClient, ChargeRequest, ChargeServer, parsePeriod, Succeeded } from "@purser/core"
+import { ChargeClient, ChargeRequest, ChargeServer, Succeeded } from "@purser/core"
 import { ZmqTransport } from "@purser/transport-zeromq"
-import { Console, Effect, Fiber } from "effect"
+import { Console, Effect, Fiber, Schema } from "effect"
+
+const request = Schema.decodeUnknownSync(ChargeRequest)({
+  namespace: "zmq-billing",
+  customerId: "cust_123",
+  billingPeriod: "Q3-2026",
+  amountMinor: 4900,
+  currency: "usd",
+  stripeCustomerId: "cus_123"
+})
 
 // A handler stands in for the engine here: it answers each request as paid.
 const program = Effect.gen(function*() {
   const server = yield* ChargeServer
-  const serving = yield* Effect.forkChild(server.serve((request) =>
+  const serving = yield* Effect.forkChild(server.serve(({ amountMinor, chargeKey }) =>
     Effect.succeed(
-      new Succeeded({
-        chargeKey: request.chargeKey,
-        alreadySettled: false,
-        paymentIntentId: "pi_1",
-        chargeId: "ch_1",
-        amountReceivedMinor: request.amountMinor
-      })
+      new Succeeded({ chargeKey, alreadySettled: false, paymentIntentId: "pi_1", chargeId: "ch_1", amountReceivedMinor: amountMinor })
     )
   ))
-  const client = yield* ChargeClient
-  const outcome = yield* client.submit(
-    new ChargeRequest({
-      namespace: "zmq-billing",
-      customerId: "cust_123",
-      billingPeriod: yield* Effect.fromResult(parsePeriod("2026-Q3", { labels: "calendar" })),
-      amountMinor: 4900,
-      currency: "usd",
-      stripeCustomerId: "cus_123"
-    })
-  )
+  const outcome = yield* (yield* ChargeClient).submit(request)
   yield* Console.log(outcome._tag, outcome.chargeKey)
   yield* Fiber.interrupt(serving)
 })

@@ -79,9 +79,10 @@ const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string): R
     tcpKeepalive: 1,
     ipv6: options.endpoints.some(({ ipv6 }) => ipv6)
   }
-  // `immediate` is for sides that choose a peer: without it messages queue for peers that do not exist.
+  // With `immediate` a message never queues for a peer that is not there while another one is. It has a price: an answer
+  // that arrives together with the end of its connection is dropped, so that a lone peer does without.
   return options.kind === "request"
-    ? new zmq.Request({ ...common, immediate: true })
+    ? new zmq.Request({ ...common, immediate: options.endpoints.length > 1 })
     : new zmq.Router({ ...common, mandatory: true, handover: true })
 }
 

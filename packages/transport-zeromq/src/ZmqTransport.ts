@@ -5,7 +5,7 @@
  * with its first request, so that a process that uses one side of a layer never holds the other side's address.
  */
 import { ChargeClient, ChargeServer, type TransportError, type TransportServices } from "@purser/core"
-import { Config, Context, Effect, Layer } from "effect"
+import { Config, Context, Effect, Layer, Schema } from "effect"
 import { makeAnnouncedAddresses } from "./internal/addresses.ts"
 import { defaultEndpoint, defaultRetry, ReqRep, type ReqRepClientOptions, type ReqRepServerOptions } from "./ReqRep.ts"
 
@@ -21,14 +21,17 @@ const layerReqRepServer = (options: ReqRepServerOptions): Built<ChargeServer> =>
 const layerReqRepWith = (options: ReqRepLayerOptions): Built<TransportServices> =>
   Layer.merge(layerReqRepClient(options), layerReqRepServer(options))
 
+const whole = (name: string, minimum: number, otherwise: number) =>
+  Config.schema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum)), name).pipe(Config.withDefault(otherwise))
+
 const settings = Config.all({
   endpoint: Config.String("PURSER_ENDPOINT").pipe(Config.withDefault(defaultEndpoint)),
   allowPlain: Config.Boolean("PURSER_ALLOW_PLAIN").pipe(Config.withDefault(false)),
   requestTimeout: Config.Duration("PURSER_REQUEST_TIMEOUT").pipe(Config.withDefault("30 seconds")),
-  retries: Config.Int("PURSER_REQUEST_RETRIES").pipe(Config.withDefault(3)),
-  sockets: Config.Int("PURSER_CLIENT_SOCKETS").pipe(Config.withDefault(16)),
-  joinMax: Config.Int("PURSER_CLIENT_JOIN").pipe(Config.withDefault(16)),
-  concurrency: Config.Int("PURSER_SERVER_CONCURRENCY").pipe(Config.withDefault(256)),
+  retries: whole("PURSER_REQUEST_RETRIES", 0, 3),
+  sockets: whole("PURSER_CLIENT_SOCKETS", 1, 16),
+  joinMax: whole("PURSER_CLIENT_JOIN", 1, 16),
+  concurrency: whole("PURSER_SERVER_CONCURRENCY", 1, 256),
   drainTimeout: Config.Duration("PURSER_DRAIN_TIMEOUT").pipe(Config.withDefault("10 seconds"))
 })
 

@@ -32,10 +32,3 @@ TransportConformance.suite(
 )
 
 TransportConformance.suite("req-rep over tcp", Effect.map(freePort, (port) => reqRep(`tcp://127.0.0.1:${port}`)), { clock: "live" })
-
-// Both sides are one layer here, so that one patience must do for all.
-TransportConformance.suite(
-  "req-rep on loopback",
-  ZmqTransport.layerReqRepLoopback({ sockets: 2, requestTimeout: "500 millis", retry: Schedule.spaced("10 millis").pipe(Schedule.upTo({ times: 10 })) }),
-  { clock: "live" }
-)

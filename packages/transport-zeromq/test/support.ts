@@ -1,6 +1,9 @@
 /** What several tests of this package need. */
-import { Effect } from "effect"
+import { type ChargeOutcome, type ChargeRequest, ChargeServer, type ChargeHandler, Succeeded, TransportError } from "@purser/core"
+import { type ReqRepServerOptions, ZmqTransport } from "@purser/transport-zeromq"
+import { Context, Effect, Layer, Scope } from "effect"
 import { createServer } from "node:net"
+import * as zmq from "zeromq"
 
 /** A port of the loopback that nothing listens on just now. */
 export const freePort: Effect.Effect<number> = Effect.callback((resume) => {
@@ -10,3 +13,38 @@ export const freePort: Effect.Effect<number> = Effect.callback((resume) => {
     server.close(() => resume(typeof address === "object" && address !== null ? Effect.succeed(address.port) : Effect.die("no port")))
   })
 })
+
+/** An address for one test. */
+export const freeAddress = Effect.map(freePort, (port) => `tcp://127.0.0.1:${port}`)
+
+/** The outcome of a handler that takes the money. */
+export const paid = (request: ChargeRequest): ChargeOutcome =>
+  new Succeeded({
+    chargeKey: request.chargeKey,
+    alreadySettled: false,
+    paymentIntentId: `pi_${request.customerId}`,
+    chargeId: `ch_${request.customerId}`,
+    amountReceivedMinor: request.amountMinor
+  })
+
+/** Serves until the returned scope is closed, or the test ends. */
+export const serve = Effect.fnUntraced(function*(options: ReqRepServerOptions, handler: ChargeHandler) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const server = Context.get(yield* Layer.buildWithScope(ZmqTransport.layerReqRepServer(options), scope), ChargeServer)
+  yield* Effect.forkIn(server.serve(handler), scope)
+  return scope
+})
+
+/** A bare socket of the addon, closed with the test. */
+export const bare = <S extends zmq.Socket>(make: () => S) => Effect.acquireRelease(Effect.sync(make), (socket) => Effect.sync(() => socket.close()))
+
+/** A bare REQ peer, as a Python process has one; asks with bytes and gives the text of the answer's frames. */
+export const bareRequester = Effect.fnUntraced(function*(address: string, options: zmq.SocketOptions<zmq.Request> = {}) {
+  const socket = yield* bare(() => new zmq.Request({ linger: 0, ...options }))
+  socket.connect(address)
+  return (...frames: Array<string | Uint8Array>) =>
+    Effect.promise(() => socket.send(frames).then(() => socket.receive())).pipe(Effect.map((reply) => reply.map(String)))
+})
+
+/** The reason of an error of the transport; another error ends the test. */
+export const reasonOf = (error: { readonly _tag: string }) => error instanceof TransportError ? error.reason._tag : error._tag

@@ -5,7 +5,7 @@
 import { type ChargeHandler, type ChargeReply, type ChargeRequest, Backpressure, LedgerError, LedgerUnavailable, PeerLost, PeerUnreachable, type RequestFrame, TransportError, type TransportErrorReason, type WireCodec } from "@purser/core"
 import { Cause, Clock, Effect, Exit, Metric, Result, type Semaphore } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
-import type { ReplyApp } from "./replyService.ts"
+import type { ReplyApp, ServerEnd } from "./replyService.ts"
 
 /** What the app needs beside the handler. */
 export interface ChargeRepliesOptions {
@@ -41,31 +41,31 @@ export const makeChargeReplies = (handler: ChargeHandler, options: ChargeReplies
       )
     )
 
-  const run = Effect.fnUntraced(function*(request: ChargeRequest, deadlineMs: number, isClosing: () => boolean) {
+  const run = Effect.fnUntraced(function*(request: ChargeRequest, deadlineMs: number, end: ServerEnd) {
     const { chargeKey } = request
     const takenAtMs = yield* Clock.currentTimeMillis
     let started = false
     const call = Effect.gen(function*() {
-      if (isClosing()) return refusal(new PeerUnreachable({ endpoint: label, detail: "the server is closing" }), chargeKey)
+      if (end.isClosing()) return refusal(new PeerUnreachable({ endpoint: label, detail: "the server is closing" }), chargeKey)
       const waitedMs = (yield* Clock.currentTimeMillis) - takenAtMs
       // Its sender has given up and asks again; doing the old request too would make a backlog endless.
       if (waitedMs > Math.max(0, deadlineMs)) return refusal(new Backpressure({ endpoint: label, window: concurrency }), chargeKey)
       started = true
       return yield* Effect.result(Effect.suspend(() => handler(request)))
     })
-    const exit = yield* Effect.exit(Effect.interruptible(permits.withPermit(call)))
-    if (Exit.isSuccess(exit)) return exit.value
-    // A cut made by the closing server: nothing was begun, or the request went away with the worker.
-    if (isClosing() && Cause.hasInterruptsOnly(exit.cause)) {
+    const work = Effect.exit(Effect.interruptible(permits.withPermit(call)))
+    const exit = yield* Effect.raceFirst(work, Effect.as(Effect.interruptible(end.cut), undefined))
+    if (exit === undefined) {
       return started
         ? refusal(new PeerLost({ endpoint: label }), chargeKey)
         : refusal(new PeerUnreachable({ endpoint: label, detail: "the server is closing" }), chargeKey)
     }
+    if (Exit.isSuccess(exit)) return exit.value
     return yield* died(exit.cause, request)
   })
 
   return {
-    answer: Effect.fnUntraced(function*(text, isClosing) {
+    answer: Effect.fnUntraced(function*(text, end) {
       const decoded = wire.decodeRequests(text)
       if (Result.isFailure(decoded)) return wire.encodePlainReply(Result.fail(decoded.failure), undefined)
       const frame = decoded.success
@@ -73,7 +73,7 @@ export const makeChargeReplies = (handler: ChargeHandler, options: ChargeReplies
       const replies = yield* Effect.forEach(
         items,
         ({ deadlineMs, request }): Effect.Effect<ChargeReply> =>
-          Result.isFailure(request) ? Effect.succeed(Result.fail(request.failure)) : run(request.success, deadlineMs, isClosing),
+          Result.isFailure(request) ? Effect.succeed(Result.fail(request.failure)) : run(request.success, deadlineMs, end),
         { concurrency: "unbounded" }
       )
       return encode(wire, frame, replies)

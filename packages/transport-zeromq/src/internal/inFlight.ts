@@ -10,7 +10,6 @@ export interface InFlight {
   readonly run: (effect: Effect.Effect<unknown>) => Effect.Effect<void>
   /** Waits until nothing runs, but no longer than the bound; tells whether it was reached. */
   readonly settle: (boundMs: number) => Effect.Effect<boolean>
-  readonly interrupt: Effect.Effect<void>
 }
 
 /** Makes an empty set. */
@@ -29,9 +28,6 @@ export const makeInFlight: Effect.Effect<InFlight> = Effect.gen(function*() {
       })
     }, Effect.uninterruptible),
     settle: (boundMs) =>
-      Effect.interruptible(idle.await).pipe(Effect.timeoutOption(boundMs), Effect.map(() => fibers.size === 0)),
-    interrupt: Effect.sync(() => {
-      for (const fiber of fibers) fiber.interruptUnsafe()
-    })
+      Effect.interruptible(idle.await).pipe(Effect.timeoutOption(boundMs), Effect.map(() => fibers.size === 0))
   }
 })

@@ -6,16 +6,24 @@
  * late. An answer whose requester is gone is counted; the requester asks again.
  */
 import { Backpressure, MalformedMessage, PeerUnreachable, type TransportErrorReason } from "@purser/core"
-import { Effect, Metric, Queue, type Scope } from "effect"
+import { Deferred, Effect, Metric, Queue, type Scope } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Frames, ZmqSocket } from "../ZmqSocket.ts"
 import { openEnvelope } from "./envelope.ts"
 import { makeInFlight } from "./inFlight.ts"
 
+/** How a server that stops tells those who work for it. */
+export interface ServerEnd {
+  /** Nothing new is to be begun. */
+  readonly isClosing: () => boolean
+  /** Succeeds when the drain time is over: what still runs is to be cut short. */
+  readonly cut: Effect.Effect<void>
+}
+
 /** What gives the answers; neither effect fails. */
 export interface ReplyApp {
-  /** Answers a request, many at a time. It runs uninterruptibly: the part that may be cut short says so itself. */
-  readonly answer: (text: string, isClosing: () => boolean) => Effect.Effect<string>
+  /** Answers a request, many at a time. It is never interrupted, so that an answer always comes; it minds the server's end itself. */
+  readonly answer: (text: string, end: ServerEnd) => Effect.Effect<string>
   /** Answers a request that will not be handled; `text` is undefined where there is none. */
   readonly refuse: (text: string | undefined, reason: TransportErrorReason) => string
 }
@@ -35,8 +43,8 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 const decodeText = (body: Frames[number]) =>
   Effect.try({ try: () => utf8.decode(body), catch: () => new MalformedMessage({ detail: "not UTF-8", field: null }) })
 
-/** After the drain bound, how long interrupted work may take to answer. */
-const interruptMs = 1000
+/** After the drain time, how long work that was cut short may take to answer, and the answers to leave. */
+const cutMs = 1000
 
 /** Serves a socket until the scope closes, then stops taking requests and finishes what was taken. */
 export const serveReplies = Effect.fnUntraced(function*(
@@ -45,7 +53,9 @@ export const serveReplies = Effect.fnUntraced(function*(
   options: ReplyServiceOptions
 ): Effect.fn.Return<never, never, Scope.Scope> {
   const inFlight = yield* makeInFlight
+  const cut = yield* Deferred.make<void>()
   let closing = false
+  const end: ServerEnd = { isClosing: () => closing, cut: Deferred.await(cut) }
 
   const send = (envelope: Frames, reply: string) =>
     Effect.catch(socket.send([...envelope, reply]), (error) =>
@@ -74,7 +84,7 @@ export const serveReplies = Effect.fnUntraced(function*(
     if (inFlight.size() >= options.takenMax) {
       return yield* refuse(envelope, text, new Backpressure({ endpoint: options.label, window: options.takenMax }))
     }
-    return yield* inFlight.run(Effect.uninterruptible(Effect.flatMap(app.answer(text, () => closing), (reply) => send(envelope, reply))))
+    return yield* inFlight.run(Effect.uninterruptible(Effect.flatMap(app.answer(text, end), (reply) => send(envelope, reply))))
   }, (effect, frames) =>
     Effect.catchTag(effect, "MalformedMessage", (reason) => refuse(openEnvelope(frames).envelope, undefined, reason)))
 
@@ -82,11 +92,11 @@ export const serveReplies = Effect.fnUntraced(function*(
     Effect.gen(function*() {
       closing = true
       if (!(yield* inFlight.settle(options.drainMs))) {
-        yield* Effect.logWarning(`${inFlight.size()} requests did not end within ${options.drainMs} ms and are interrupted`)
-        yield* inFlight.interrupt
-        yield* inFlight.settle(interruptMs)
+        yield* Effect.logWarning(`${inFlight.size()} requests did not end within ${options.drainMs} ms and are cut short`)
+        yield* Deferred.succeed(cut, undefined)
+        yield* inFlight.settle(cutMs)
       }
-      yield* Effect.timeoutOption(Effect.interruptible(socket.flush), interruptMs)
+      yield* Effect.timeoutOption(Effect.interruptible(socket.flush), cutMs)
     })
   )
   // It goes on while the finalizer drains, so that late requests are refused instead of left without an answer.

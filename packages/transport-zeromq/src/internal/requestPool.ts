@@ -123,7 +123,7 @@ export const makeRequestPool = Effect.fnUntraced(function*(options: RequestPoolO
     return yield* Effect.gen(function*() {
       const taken = [yield* Queue.take(queue)]
       // A fair share, so that one frame does not hold what idle sockets could carry.
-      const share = Math.min(options.joinMax, Math.ceil((yield* Queue.size(queue)) / options.sockets))
+      const share = Math.min(options.joinMax, Math.ceil((1 + (yield* Queue.size(queue))) / options.sockets))
       while (taken.length < share) {
         const next = yield* Queue.poll(queue)
         if (Option.isNone(next)) break
