@@ -145,7 +145,7 @@ for (const [name, database] of TestDatabase.layersEmpty) {
         const holder = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
           yield* sql`insert into item (id) values ('held')`
           yield* Deferred.succeed(holding, void 0)
-          yield* Effect.never
+          return yield* Effect.never
         })))
         yield* Deferred.await(holding)
         const waiting = yield* Effect.forEach([1, 2, 3], (index) =>
