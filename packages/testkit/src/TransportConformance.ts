@@ -58,12 +58,12 @@ const pays: ChargeHandler = (request) => Effect.succeed(paid(request))
 const connect = (network: TransportUnderTest, patience: Patience) =>
   Effect.map(Layer.build(network.client(patience)), (context) => Context.get(context, ChargeClient))
 
-/** Serves until the returned effect has run, or the test ends. */
+/** Serves until the returned scope is closed, or the test ends. */
 const start = Effect.fnUntraced(function*(network: TransportUnderTest, handler: ChargeHandler) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const server = Context.get(yield* Layer.buildWithScope(network.server, scope), ChargeServer)
   yield* Effect.forkIn(server.serve(handler), scope)
-  return Scope.close(scope, Exit.void)
+  return scope
 })
 
 /** Every outcome, with and without the values that may be absent. */
@@ -263,12 +263,12 @@ const suite = (name: string, transport: Layer.Layer<TransportServices, unknown> 
     check("a closing server answers what it has begun", Effect.fnUntraced(function*(network) {
       const begun = yield* Latch.make(false)
       const gate = yield* Latch.make(false)
-      const stop = yield* start(network, (request) => Effect.as(Effect.andThen(begun.open, gate.await), paid(request)))
+      const server = yield* start(network, (request) => Effect.as(Effect.andThen(begun.open, gate.await), paid(request)))
       const client = yield* connect(network, "patient")
       const request = chargeFor("c_1", "2026-07")
       const submitted = yield* Effect.forkChild(client.submit(request))
       yield* begun.await
-      const stopped = yield* Effect.forkChild(stop)
+      const stopped = yield* Effect.forkChild(Scope.close(server, Exit.void))
       yield* Effect.yieldNow
       yield* gate.open
       assert.deepStrictEqual(yield* Fiber.join(submitted), paid(request))
@@ -278,10 +278,10 @@ const suite = (name: string, transport: Layer.Layer<TransportServices, unknown> 
     check("a client outlives its server's restart", Effect.fnUntraced(function*(network) {
       const client = yield* connect(network, "hurried")
       for (const round of [1, 2, 3]) {
-        const stop = yield* start(network, pays)
+        const server = yield* start(network, pays)
         const request = chargeFor(`c_${round}`, "2026-07")
         assert.deepStrictEqual(yield* waitFor(client.submit(request)), paid(request))
-        yield* stop
+        yield* Scope.close(server, Exit.void)
       }
     }))
   })
