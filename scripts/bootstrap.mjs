@@ -22,6 +22,8 @@ if (program === undefined) {
   process.exit(1)
 }
 
+const node = join(root, "node_modules", ".bin", windows ? "node.cmd" : "node")
+
 const run = (command, commandArgs, hint) => {
   const { status } = spawnSync(command, commandArgs, { cwd: root, stdio: ["ignore", 2, 2], shell: windows })
   if (status !== 0) {
@@ -46,10 +48,11 @@ if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
   }
   console.error("Setting up: packages …")
   run(pnpm, ["install", "--frozen-lockfile", "--reporter=append-only"], "the packages could not be installed")
+  run(node, ["--disable-warning=ExperimentalWarning", join(root, "packages", "postgres", "scripts", "buildSeed.ts")],
+    "the seed of the embedded database could not be made")
   writeFileSync(stamp, wanted)
 }
 
-const node = join(root, "node_modules", ".bin", windows ? "node.cmd" : "node")
 const child = spawn(node, ["--disable-warning=ExperimentalWarning", join(root, program.file), ...args], {
   cwd: program.cwd,
   stdio: "inherit",

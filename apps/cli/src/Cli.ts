@@ -25,7 +25,14 @@ const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe
     Layer.succeed(References.MinimumLogLevel, level)
   )))
 
-const textOf = (error: unknown): string => error instanceof Error ? error.message || error.name : String(error)
+const textOf = (error: unknown): string => {
+  if (error instanceof Config.ConfigError) {
+    const key = /at \["([A-Z_]+)"\]/.exec(error.message)?.[1]
+    const problem = error.message.replaceAll(/\s*at \["[A-Z_]+"\]/g, "").replace(/^SchemaError\((.*)\)$/s, "$1").trim()
+    return key === undefined ? `configuration: ${problem}` : `${key} is not set, or its value is not valid: ${problem} (see docs/configuration.md)`
+  }
+  return error instanceof Error ? error.message || error.name : String(error)
+}
 
 /** Runs the command line; fails only with {@link CommandFailed}, whose text the user has seen. */
 export const program = Command.run(purser, { version }).pipe(

@@ -59,6 +59,12 @@ export const noProgress: RunProgress = {
   lastError: undefined
 }
 
+const isOpen = ({ state }: RunStateTotal) => state === "planned" || state === "claimed" || state === "attached"
+
+/** Rows of a run that are still to be charged. */
+export const openRows = (summary: ReadonlyArray<RunStateTotal>): number =>
+  summary.filter(isOpen).reduce((sum, total) => sum + total.rows, 0)
+
 const options = Config.all({
   pageSize: Config.Int("PURSER_RUN_PAGE").pipe(Config.withDefault(1000)),
   patience: Config.Duration("PURSER_RUN_PATIENCE").pipe(Config.withDefault(Duration.seconds(60))),
@@ -170,9 +176,6 @@ export class BillingRun extends Context.Service<BillingRun, {
           Stream.mapEffect((row) => submit(row, progress), { concurrency, unordered: true }),
           Stream.runFold(() => 0, (sum, settled) => sum + settled)
         )
-
-      const isOpen = ({ state }: RunStateTotal) => state === "planned" || state === "claimed" || state === "attached"
-      const openRows = (summary: ReadonlyArray<RunStateTotal>) => summary.filter(isOpen).reduce((sum, total) => sum + total.rows, 0)
 
       const dispatch = Effect.fn("BillingRun.dispatch")(function*(input: { readonly runId: string; readonly concurrency: number; readonly progress?: Ref.Ref<RunProgress> }) {
         let lastOpen = Number.POSITIVE_INFINITY

@@ -1,4 +1,5 @@
 /** Why a billing run is refused before anything is charged. */
+import { Currency, Money } from "@purser/core"
 import { Schema } from "effect"
 
 const id = (name: string) => `@purser/engine/RunError/${name}`
@@ -25,26 +26,15 @@ export class DuplicateIdentities extends Schema.TaggedError<DuplicateIdentities>
 /** The input's total does not fit under the cap of its period and currency. Figures in minor units. */
 export class TotalOverCap extends Schema.TaggedError<TotalOverCap>(id("TotalOverCap"))("TotalOverCap", {
   billingPeriod: Schema.String,
-  currency: Schema.String,
+  currency: Currency,
   neededMinor: Schema.BigInt,
   reservedMinor: Schema.BigInt,
   capMinor: Schema.BigInt
 }) {
   override get message() {
-    const taken = this.reservedMinor === 0n ? "" : `, of which ${this.reservedMinor} are taken`
-    return `the rows of ${this.billingPeriod} need ${this.neededMinor} ${this.currency} (minor units), the cap is ${this.capMinor}${taken}: nothing was charged`
-  }
-}
-
-/** No total was expected for a period and currency of the input. */
-export class TotalNotExpected extends Schema.TaggedError<TotalNotExpected>(id("TotalNotExpected"))("TotalNotExpected", {
-  billingPeriod: Schema.String,
-  currency: Schema.String,
-  amountMinor: Schema.BigInt,
-  hint: Schema.String
-}) {
-  override get message() {
-    return `no total is expected for ${this.billingPeriod} ${this.currency}: ${this.hint}`
+    const money = (amount: bigint) => Money.formatMinor(amount, this.currency)
+    const taken = this.reservedMinor === 0n ? "" : `, of which ${money(this.reservedMinor)} are taken`
+    return `the rows of ${this.billingPeriod} need ${money(this.neededMinor)} ${this.currency}, the cap is ${money(this.capMinor)}${taken}: nothing was charged`
   }
 }
 
@@ -59,7 +49,7 @@ export class NothingToCharge extends Schema.TaggedError<NothingToCharge>(id("Not
 
 /** A run was refused; nothing was sent to the processor. */
 export class RunError extends Schema.TaggedError<RunError>("@purser/engine/RunError")("RunError", {
-  reason: Schema.Union([DuplicateIdentities, TotalOverCap, TotalNotExpected, NothingToCharge])
+  reason: Schema.Union([DuplicateIdentities, TotalOverCap, NothingToCharge])
 }) {
   override get message() {
     return this.reason.message

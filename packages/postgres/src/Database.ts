@@ -11,6 +11,8 @@ import { type Cause, Config, Context, Duration, Effect, Layer, Option, type Reda
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlError, SqlSchema } from "effect/sql"
 import { DatabaseInUse, type DatabaseError, DatabaseUnavailable } from "./DatabaseError.ts"
+import type { MigrationError } from "./MigrationError.ts"
+import * as Migrations from "./Migrations.ts"
 import { adaptClient } from "./internal/adaptClient.ts"
 import { explain, labelOfUrl, secretsOf } from "./internal/connectionUrl.ts"
 import { acquireDirectoryLock } from "./internal/directoryLock.ts"
@@ -114,6 +116,7 @@ const layerOf = <E>(
 const configuration = Config.all({
   url: Config.option(Config.Redacted("PURSER_DATABASE_URL")),
   dataDir: Config.NonEmptyString("PURSER_DATA_DIR").pipe(Config.withDefault(".purser")),
+  migrate: Config.Boolean("PURSER_MIGRATE").pipe(Config.withDefault(true)),
   fsync: Config.Boolean("PURSER_PGLITE_FSYNC").pipe(Config.withDefault(true)),
   maxConnections: Config.schema(Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 })), "PURSER_DATABASE_POOL").pipe(
     Config.withDefault(10)
@@ -151,10 +154,12 @@ export class Database extends Context.Service<Database, {
   /**
    * From the environment: `PURSER_DATABASE_URL`, else PGlite in `PURSER_DATA_DIR` (`.purser`); `PURSER_DATABASE_POOL`
    * (10 connections), `PURSER_DATABASE_CONNECT_TIMEOUT` (5 seconds), `PURSER_PGLITE_FSYNC` (`off` trades the last
-   * transactions at a power loss for speed).
+   * transactions at a power loss for speed). Purser's schema is brought up to date first, unless `PURSER_MIGRATE` is off.
    */
-  static readonly layerConfig: Layer.Layer<DatabaseServices, DatabaseError | Config.ConfigError> = Layer.unwrap(
-    Effect.map(configuration, ({ url, ...options }) =>
-      Database.layer(Option.isSome(url) ? { ...options, url: url.value } : options))
+  static readonly layerConfig: Layer.Layer<DatabaseServices, DatabaseError | MigrationError | Config.ConfigError> = Layer.unwrap(
+    Effect.map(configuration, ({ migrate, url, ...options }) => {
+      const database = Database.layer(Option.isSome(url) ? { ...options, url: url.value } : options)
+      return migrate ? Layer.provideMerge(Migrations.layer, database) : database
+    })
   )
 }

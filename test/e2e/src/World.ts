@@ -4,8 +4,7 @@
  */
 import { FaultPoint, type FaultHook, type FaultPlace, type Ledger, type SpendCap, type ChargeGateway, SpendCap as Cap, type ChargeRequest } from "@purser/core"
 import { ChargePipeline, PipelineOptions, type PipelineSettings, Sweeper } from "@purser/engine"
-import { type Database, DatabaseClock } from "@purser/postgres"
-import { PgLedger } from "@purser/postgres/PgLedger"
+import { type Database, DatabaseClock, PgLedger, PgSpendCap } from "@purser/postgres"
 import type * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeClient, StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
@@ -53,7 +52,7 @@ const stripe = Layer.unwrap(Effect.map(StripeSim, (sim) =>
 export const world = (database: (typeof TestDatabase.layers)[number][1], settings: Partial<PipelineSettings> = {}) =>
   Sweeper.layerNoDeps.pipe(
     Layer.provideMerge(ChargePipeline.layer),
-    Layer.provideMerge(Layer.mergeAll(PgLedger.layer, Cap.layerMemory, stripe)),
+    Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, stripe)),
     Layer.provideMerge(Layer.mergeAll(database, StripeSim.layer(), Crash.layer)),
     Layer.provide(PipelineOptions.layer({ worker: "world", backoffMs: 1, backoffMaxMs: 5, handBackMs: 0, attemptsMax: 4, ...settings }))
   )

@@ -1,6 +1,6 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
 import { type CapReport, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
-import { BillingRun, ChargePipeline, ChargeWorker, noProgress, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
+import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
 import { loopbackTransports, Stores, type TransportName, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
 import { Clock, Config, Effect, FileSystem, Layer, Random, Ref } from "effect"
@@ -152,13 +152,11 @@ const program = Effect.fnUntraced(function*(options: RunOptions) {
   }
   yield* note(`run ${id}: ${plan.planned} charges planned, ${plan.present} known already`)
   const progress = yield* Ref.make<RunProgress>(noProgress)
-  const summary = yield* withProgress(
-    runs.dispatch({ runId: id, concurrency: options.concurrency, progress }).pipe(
-      Effect.onInterrupt(() => note("\nStopped. Run the same command again to go on."))
-    ),
-    progress,
-    plan.rows
+  const dispatch = runs.dispatch({ runId: id, concurrency: options.concurrency, progress }).pipe(
+    Effect.onInterrupt(() => note("\nStopped. Run the same command again to go on."))
   )
+  const open = openRows(yield* (yield* RunLedger).summary(id))
+  const summary = yield* open === 0 ? dispatch : withProgress(dispatch, progress, open)
   const inRun = (open: CapReport) => plan.check.totals.some(({ total }) =>
     total.namespace === open.namespace && total.billingPeriod === open.billingPeriod && total.currency === open.currency)
   yield* account(options, id, summary, notes, plan.rows + notes.refusedRows, (yield* cap.report()).filter(inRun))

@@ -1,0 +1,88 @@
+/** The `purser` command as a process of its own, as an operator runs it, with fault points that a test arms. */
+import { Duration, Effect } from "effect"
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+
+const command = fileURLToPath(new URL("../../../apps/cli/test/support/purserWithFaults.ts", import.meta.url))
+
+/** How a process ended. `json` is its last line of output, when that is an object. */
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+  readonly json: Record<string, unknown> | undefined
+}
+
+/** Settings that make a resumed run wait a second instead of the usual lease. */
+export const quick = {
+  PURSER_LEASE: "1 second",
+  PURSER_RUN_PAUSE: "200 millis",
+  PURSER_HAND_BACK: "100 millis",
+  PURSER_GATEWAY_BACKOFF: "20 millis",
+  PURSER_GATEWAY_BACKOFF_MAX: "100 millis",
+  PURSER_SWEEP_INTERVAL: "300 millis",
+  PURSER_PGLITE_FSYNC: "off"
+} as const
+
+/** A process that is running. */
+export interface Running {
+  readonly ended: Effect.Effect<Ended>
+  readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
+  /** Waits until standard output or error holds the text. */
+  readonly says: (text: string) => Effect.Effect<void>
+}
+
+/** Starts `purser` with these arguments; it is killed with the scope. */
+export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, cwd?: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PURSER_")))
+      const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", command, ...args], {
+        env: { ...inherited, ...quick, PURSER_STRIPE_KEY: "sk_test_e2e", ...env },
+        stdio: ["ignore", "pipe", "pipe"],
+        ...(cwd === undefined ? {} : { cwd })
+      })
+      let stdout = ""
+      let stderr = ""
+      const watchers = new Set<() => void>()
+      const note = () => {
+        for (const watch of watchers) watch()
+      }
+      child.stdout.on("data", (data) => {
+        stdout += String(data)
+        note()
+      })
+      child.stderr.on("data", (data) => {
+        stderr += String(data)
+        note()
+      })
+      const closed = new Promise<Ended>((resolve) => {
+        child.on("close", (code, signal) => {
+          const last = stdout.trim().split("\n").at(-1) ?? ""
+          resolve({ code, signal, stdout, stderr, json: last.startsWith("{") ? JSON.parse(last) as Record<string, unknown> : undefined })
+          note()
+        })
+      })
+      const running: Running = {
+        ended: Effect.promise(() => closed),
+        kill: (signal) => Effect.sync(() => void child.kill(signal)),
+        says: (text) =>
+          Effect.callback<void>((resume) => {
+            const watch = () => {
+              if (!stdout.includes(text) && !stderr.includes(text)) return
+              watchers.delete(watch)
+              resume(Effect.void)
+            }
+            watchers.add(watch)
+            watch()
+          })
+      }
+      return { running, child }
+    }),
+    ({ child }) => Effect.sync(() => void child.kill("SIGKILL"))
+  ).pipe(Effect.map(({ running }) => running))
+
+/** Runs `purser` to its end. */
+export const purser = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, cwd?: string): Effect.Effect<Ended> =>
+  Effect.scoped(Effect.flatMap(start(args, env, cwd), ({ ended }) => ended)).pipe(Effect.timeout(Duration.seconds(120)), Effect.orDie)
