@@ -1,10 +1,11 @@
 /** The memory layers pass the suites that the drivers pass. */
-import { Ledger, RunLedger, SpendCap } from "@purser/core"
+import { Ledger, RunLedger, SpendCap, Transport } from "@purser/core"
 import { Layer } from "effect"
 import * as LedgerConformance from "../src/LedgerConformance.ts"
 import * as RunLedgerConformance from "../src/RunLedgerConformance.ts"
 import * as SpendCapConformance from "../src/SpendCapConformance.ts"
 import { StoreClock } from "../src/StoreClock.ts"
+import { TransportConformance } from "../src/TransportConformance.ts"
 
 LedgerConformance.suite("memory", Layer.merge(Ledger.layerMemory, StoreClock.layerTestClock))
 SpendCapConformance.suite("memory", SpendCap.layerMemory)
@@ -12,3 +13,4 @@ RunLedgerConformance.suite(
   "memory",
   Layer.mergeAll(RunLedger.layerMemory.pipe(Layer.provideMerge(Ledger.layerMemory)), SpendCap.layerMemory, StoreClock.layerTestClock)
 )
+TransportConformance.suite("memory", Transport.layerMemory)

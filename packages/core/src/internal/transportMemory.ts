@@ -2,7 +2,7 @@
  * Both sides of the contract in one process. Each message is text of the real wire, and `MemoryNetwork` decides its
  * fate; the client resends what is lost, a bounded number of times.
  */
-import { Context, Deferred, Effect, Exit, Queue, Result } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Queue, Result } from "effect"
 import { ChargeClient } from "../ChargeClient.ts"
 import { type ChargeHandler, ChargeServer } from "../ChargeServer.ts"
 import { LedgerError, LedgerUnavailable } from "../LedgerError.ts"
@@ -12,6 +12,7 @@ import { type ChargeReply, Wire } from "../Wire.ts"
 
 const attemptsMax = 4
 const timeoutMs = 30_000
+const drainMs = 10_000
 const endpoint = "memory"
 
 interface Delivery {
@@ -100,11 +101,21 @@ export const makeMemoryTransport: Effect.Effect<Context.Context<ChargeClient | C
 
   const server = ChargeServer.of({
     serve: (handler) =>
-      Effect.scoped(
-        Effect.forever(
-          Effect.flatMap(Queue.take(inbox), (delivery) => Effect.forkScoped(handle(handler, delivery)))
+      Effect.suspend(() => {
+        const inWork = new Set<Fiber.Fiber<void>>()
+        const begin = (delivery: Delivery) =>
+          Effect.map(Effect.forkDetach(handle(handler, delivery)), (fiber) => {
+            inWork.add(fiber)
+            fiber.addObserver(() => inWork.delete(fiber))
+          })
+        // What was begun is finished and answered, within a bound; only then is it cut short.
+        const drain = Effect.suspend(() => Fiber.awaitAll([...inWork])).pipe(
+          Effect.timeoutOrElse({ duration: drainMs, orElse: () => Fiber.interruptAll([...inWork]) })
         )
-      )
+        return Effect.forever(Effect.flatMap(Queue.take(inbox), (delivery) => Effect.uninterruptible(begin(delivery)))).pipe(
+          Effect.onExit(() => drain)
+        )
+      })
   })
 
   return Context.make(ChargeClient, client).pipe(Context.add(ChargeServer, server))
