@@ -40,10 +40,10 @@ const sourcesIn = (folder: string): ReadonlyArray<SourceFile> =>
     return entry.isFile() && /\.m?ts$/.test(entry.name) ? [{ path, text: readText(path) }] : []
   })
 
-/** Folders with a `package.json` under these, `["packages", "apps"]`. */
+/** Folders with a `package.json` under these, `["packages", "apps"]`; `.` is the root. */
 export const packageFolders = (parents: ReadonlyArray<string>): ReadonlyArray<string> =>
   parents.flatMap((parent) =>
-    readdirSync(join(root, parent)).map((name) => `${parent}/${name}`).filter((folder) => existsSync(join(root, folder, "package.json")))
+    readdirSync(join(root, parent)).filter((name) => !ignored.has(name) && !name.startsWith(".")).map((name) => parent === "." ? name : `${parent}/${name}`).filter((folder) => existsSync(join(root, folder, "package.json")))
   ).toSorted()
 
 /** Reads a package whole. */
