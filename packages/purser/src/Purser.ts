@@ -2,7 +2,10 @@
  * Purser with batteries: the engine, the stores and Stripe from the configuration, as one layer for Effect programs and
  * as one object for programs that do not use Effect.
  */
-import { type ChargeOutcome, ChargeRequest, type PipelineError, parsePeriod } from "@purser/core"
+import {
+  type CapReport, type ChargeOutcome, ChargeRequest, Currency, defaultHeadroomPercent, defaultNamespace, type InvalidPeriod, parsePeriod,
+  type PipelineError, SpendCap, type SpendCapError
+} from "@purser/core"
 import { ChargePipeline } from "@purser/engine"
 import { StripeGateway } from "@purser/stripe"
 import { ConfigProvider, Effect, Layer, ManagedRuntime, Schema } from "effect"
@@ -25,26 +28,55 @@ export interface ChargeInput {
   readonly namespace?: string
 }
 
+/** What a plain program expects a period's charges to add up to; amounts in minor units. */
+export interface CapInput {
+  readonly billingPeriod: string
+  readonly currency: string
+  readonly expectedMinor: number | bigint
+  /** Hundredths; 110 unless given. */
+  readonly headroomPercent?: number
+  readonly namespace?: string
+}
+
 /** A running Purser for programs without Effect. Each rejection is one of the typed errors of `@purser/core`. */
 export interface PurserHandle {
   /** Charges exactly once; the same identity again resolves with the recorded outcome. */
   readonly charge: (input: ChargeInput) => Promise<ChargeOutcome>
+  /** Opens the cap of a period and currency; nothing is charged without one. The same figures again change nothing. */
+  readonly openCap: (input: CapInput) => Promise<CapReport>
   /** Finishes what is in work and closes the database. */
   readonly close: () => Promise<void>
 }
 
 const decodeRequest = Schema.decodeUnknownEffect(ChargeRequest)
 
-const charge = Effect.fnUntraced(function*(input: ChargeInput): Effect.fn.Return<ChargeOutcome, PipelineError | Schema.SchemaError | Error, ChargePipeline> {
+const decodeCurrency = Schema.decodeUnknownEffect(Currency)
+
+const charge = Effect.fnUntraced(function*(
+  input: ChargeInput
+): Effect.fn.Return<ChargeOutcome, PipelineError | Schema.SchemaError | InvalidPeriod, ChargePipeline> {
   const pipeline = yield* ChargePipeline
   const period = yield* Effect.fromResult(parsePeriod(input.billingPeriod))
   const request = yield* decodeRequest({
     ...input,
-    namespace: input.namespace ?? "zmq-billing",
+    namespace: input.namespace ?? defaultNamespace,
     billingPeriod: period,
     currency: input.currency.toLowerCase()
   })
   return yield* pipeline.charge(request)
+})
+
+const openCap = Effect.fnUntraced(function*(
+  input: CapInput
+): Effect.fn.Return<CapReport, SpendCapError | Schema.SchemaError | InvalidPeriod, SpendCap> {
+  const cap = yield* SpendCap
+  return yield* cap.open({
+    namespace: input.namespace ?? defaultNamespace,
+    billingPeriod: yield* Effect.fromResult(parsePeriod(input.billingPeriod)),
+    currency: yield* decodeCurrency(input.currency.toLowerCase()),
+    expectedMinor: BigInt(input.expectedMinor),
+    headroomPercent: input.headroomPercent ?? defaultHeadroomPercent
+  })
 })
 
 /** Purser as a layer, and as an object. */
@@ -57,6 +89,7 @@ export const Purser = {
     await runtime.runPromise(Effect.void)
     return {
       charge: (input) => runtime.runPromise(charge(input)),
+      openCap: (input) => runtime.runPromise(openCap(input)),
       close: () => runtime.dispose()
     }
   }
