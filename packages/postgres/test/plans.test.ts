@@ -1,0 +1,85 @@
+/**
+ * No statement on the way of a charge reads a whole table, be its plan made once for all batches (as a prepared
+ * statement's is) or for one of 512. The million is in `scripts/explain.ts`; twenty thousand rows decide the same.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Reads from "../src/internal/ledgerReads.ts"
+import * as Writes from "../src/internal/ledgerWrites.ts"
+import { bigints, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
+import * as Run from "../src/internal/runSql.ts"
+import * as TestDatabase from "../src/TestDatabase.ts"
+
+const rows = 20_000
+const batch = 512
+const same = <A>(value: A) => Array.from({ length: batch }, () => value)
+
+const fill = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(`insert into purser.run_rows (run_id, line, charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id)
+    select 'run', i, md5(i::text), 'n', 'c' || i, '2026-11', 1000, 'usd', 'cus_' || i from generate_series(1, ${rows}) as i`)
+  yield* sql.unsafe(Run.lockRun, [text("run")])
+  yield* sql.unsafe(Run.planRows, [text("run")])
+  yield* sql.unsafe(Run.setPlanned, [text("run"), BigInt(rows), 0n])
+  yield* sql.unsafe(`update purser.charges set state = case when n % 50 = 0 then 'declined' when n % 50 = 1 then 'claimed' else 'succeeded' end, lease_epoch = 1,
+    lease_until = case when n % 50 = 1 then planned_at + n * interval '1 millisecond' end, first_claimed_at = planned_at, release_due = n % 500 = 0
+    from (select line as n, charge_key as k from purser.run_rows) r where k = charge_key`)
+  yield* sql.unsafe("analyze purser.charges, purser.run_rows, purser.charge_events")
+})
+
+const statements = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql.unsafe<{ charge_key: string }>(`select charge_key from purser.charges where state = 'claimed' limit ${batch}`)
+  const keys = texts(found.map((row) => row.charge_key))
+  const some = <A>(value: A) => found.map(() => value)
+  const nulls = texts(some(null))
+  const key = text(found[0]!.charge_key)
+  const page = [text("run"), integer(rows / 2), integer(1000)]
+  return Object.entries({
+    claim: [Writes.claim, [
+      texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f"))), texts(same("n")), texts(same("c")), texts(same("2026-11")),
+      texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1)
+    ]],
+    attach: [Writes.attach, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],
+    settle: [Writes.settle, [
+      keys, texts(some("w")), bigints(some(1)), integers(some(1)), nulls, texts(some("succeeded")), texts(some("pi")), nulls, bigints(some(1)), nulls, nulls,
+      nulls, doubles(some(0))
+    ]],
+    extend: [Writes.extend, [keys, bigints(some(1)), double(1)]],
+    handBack: [Writes.handBack, [keys, texts(some("w")), bigints(some(1)), doubles(some(1)), texts(some("x"))]],
+    markReleased: [Writes.markReleased, [keys, integers(some(1))]],
+    renew: [Writes.renew, [key, text("w"), 1n, integer(1), text("pi")]],
+    quarantine: [Writes.quarantine, [key, text("w"), text("x")]],
+    takeExpired: [Writes.takeExpired, [text("w"), integer(batch), double(1)]],
+    releaseDue: [Reads.releaseDue, [integer(batch)]],
+    find: [Reads.find, [key]],
+    events: [Reads.events, [key]],
+    pending: [Run.pending, page],
+    report: [Run.report, page]
+  } satisfies Record<string, readonly [string, ReadonlyArray<unknown>]>)
+})
+
+const textOf = (plan: ReadonlyArray<object>) => plan.map((row) => Object.values(row).join("")).join("\n")
+
+for (const [name, database] of TestDatabase.layers) {
+  layer(database, { timeout: 120_000 })(`plans on ${name}`, (it) => {
+    it.effect("reads no table from end to end", () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        yield* fill
+        for (const [operation, [statement, params]] of yield* statements) {
+          const own = textOf(yield* sql.unsafe(`explain ${statement}`, params))
+          const generic = yield* sql.withTransaction(Effect.gen(function*() {
+            yield* sql.unsafe("set local plan_cache_mode = force_generic_plan")
+            yield* sql.unsafe(`prepare ${operation} as ${statement}`).unprepared
+            return textOf(yield* sql.unsafe(`explain execute ${operation}(${params.map(() => "null").join(", ")})`).unprepared)
+          }))
+          for (const plan of [own, generic]) {
+            assert.match(plan, /Index (Only )?Scan/, operation)
+            assert.notMatch(plan, /Seq Scan on (charges|charge_events|run_rows)/, operation)
+          }
+        }
+      }), 120_000)
+  })
+}
