@@ -22,9 +22,9 @@ const step = (name: string, command: string, args: ReadonlyArray<string>): boole
   return ok
 }
 
-const projects = ["packages", "apps", "test"].flatMap((folder) =>
+const projects = ["examples", ...["packages", "apps", "test"].flatMap((folder) =>
   existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
-)
+)]
 
 step("types", "tsc", ["-b"])
 for (const project of projects) {

@@ -7,7 +7,8 @@ import {
   RequiresAction, Succeeded
 } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import type { Layer } from "effect";
+import { Effect } from "effect"
 import { chargeFor } from "./chargeFor.ts"
 import { StoreClock } from "./StoreClock.ts"
 

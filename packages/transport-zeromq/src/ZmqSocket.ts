@@ -5,7 +5,7 @@
  * abandoned call: stopping means closing. The routing id is a fresh UUID for each socket, because libzmq numbers peers
  * alike in every process, so that a late answer could reach another one. State is kept here, never on the addon's objects.
  */
-import { TransportError } from "@purser/core"
+import type { TransportError } from "@purser/core"
 import { type Cause, Deferred, Effect, Fiber, Metric, Queue, Schedule, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Message, Request, Router } from "zeromq"

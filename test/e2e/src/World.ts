@@ -8,8 +8,9 @@ import { type Database, DatabaseClock, PgLedger, PgSpendCap } from "@purser/post
 import type * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeClient, StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
-import { Context, Deferred, Duration, Effect, Layer, Redacted } from "effect"
-import { SqlClient } from "effect/sql"
+import type { Duration} from "effect";
+import { Context, Deferred, Effect, Layer, Redacted } from "effect"
+import type { SqlClient } from "effect/sql"
 
 /** Makes a worker die, or stand still, at a place. A dead worker leaves everything as it is; it hands nothing back. */
 export class Crash extends Context.Service<Crash, {

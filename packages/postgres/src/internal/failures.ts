@@ -1,7 +1,7 @@
 /** What the database's own failures become: `LedgerUnavailable` or `CapUnavailable`, with a detail that holds no secret. */
 import { CapUnavailable, type ChargeKey, LedgerError, LedgerUnavailable, SpendCapError } from "@purser/core"
 import { Effect, Schema } from "effect"
-import { SqlError } from "effect/sql"
+import type { SqlError } from "effect/sql"
 
 /** The database failed, or a row was not what the schema says. */
 export type StoreFailure = SqlError.SqlError | Schema.SchemaError | Contended

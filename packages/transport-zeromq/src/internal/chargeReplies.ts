@@ -3,7 +3,8 @@
  * A handler's failure is an answer as it is; a handler that dies, or is cut short, is a trouble with unknown outcome.
  */
 import { type ChargeHandler, type ChargeReply, type ChargeRequest, Backpressure, LedgerError, LedgerUnavailable, PeerLost, PeerUnreachable, type RequestFrame, TransportError, type TransportErrorReason, type WireCodec } from "@purser/core"
-import { Cause, Clock, Effect, Exit, Metric, Result, type Semaphore } from "effect"
+import type { Cause} from "effect";
+import { Clock, Effect, Exit, Metric, Result, type Semaphore } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { ReplyApp, ServerEnd } from "./replyService.ts"
 

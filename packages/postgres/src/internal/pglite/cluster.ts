@@ -7,7 +7,7 @@
 import { PGlite } from "@electric-sql/pglite"
 import { NodeFS } from "@electric-sql/pglite/nodefs"
 import { Effect, Schema } from "effect"
-import { Buffer } from "node:buffer"
+import type { Buffer } from "node:buffer"
 import { randomUUID } from "node:crypto"
 import * as Fs from "node:fs"
 import * as Path from "node:path"

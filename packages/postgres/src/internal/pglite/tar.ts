@@ -1,5 +1,5 @@
 /** Reads the plain tar archives that PGlite dumps: folders and files with short names. It reads no other kind of entry. */
-import { Buffer } from "node:buffer"
+import type { Buffer } from "node:buffer"
 
 /** One entry; `data` is absent for a folder. */
 export interface TarEntry {
