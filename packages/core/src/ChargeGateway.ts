@@ -39,7 +39,10 @@ export class ChargeGateway extends Context.Service<ChargeGateway, {
   readonly name: string
   /** Makes the unconfirmed object. `keySuffix` is empty, or sets a repeat apart from a stored 5xx. */
   readonly create: (order: GatewayOrder, keySuffix: string) => Effect.Effect<GatewayPayment, ChargeError>
-  /** The customer's objects since a time that carry our charge key and generation; an orphan's only trace. */
+  /**
+   * Looks among the customer's objects since a time for one that carries our charge key: an orphan's only trace. A paid
+   * one of any generation comes first, since a restored ledger may be behind; a canceled one is as good as none.
+   */
   readonly find: (order: GatewayOrder, sinceMs: number) => Effect.Effect<GatewayPayment | undefined, ChargeError>
   /** The object as it stands now. */
   readonly retrieve: (order: GatewayOrder, id: string) => Effect.Effect<GatewayPayment, ChargeError>

@@ -138,7 +138,10 @@ export interface StateTotal {
 export class Ledger extends Context.Service<Ledger, {
   /** Takes the charge, or says why not. The first claim freezes the terms. */
   readonly claim: (request: ChargeRequest, worker: string) => Effect.Effect<ClaimAnswer, LedgerError>
-  /** Ties the payment object to the charge where none is tied and the generation and lease are ours. */
+  /**
+   * Ties the payment object to the charge where none is tied and the generation and lease are ours. The same object again
+   * freezes the payment method of an attempt that has none yet.
+   */
   readonly attach: (input: AttachInput) => Effect.Effect<AttachAnswer, LedgerError>
   /** Records a fact and answers with what stands in the row after it. */
   readonly settle: (input: SettleInput) => Effect.Effect<SettleAnswer, LedgerError>

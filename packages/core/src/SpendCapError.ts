@@ -1,4 +1,4 @@
-/** What the spend cap refuses or fails with. Every one of them means that this request did not reach Stripe. */
+/** What the spend cap refuses or fails with. This try of the charge did not ask Stripe for money. */
 import { Schema } from "effect"
 import { ChargeKey } from "./ChargeKey.ts"
 
@@ -89,7 +89,8 @@ export class SpendCapError extends Schema.TaggedError<SpendCapError>("@purser/co
   get isRetryable() {
     return this.reason.isRetryable
   }
-  get outcome() {
-    return "not_charged" as const
+  /** A refusal stops the charge before Stripe. When the cap's store is away, an earlier try of the same charge may have got through. */
+  get outcome(): "not_charged" | "unknown" {
+    return this.reason._tag === "CapUnavailable" ? "unknown" : "not_charged"
   }
 }

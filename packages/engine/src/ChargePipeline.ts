@@ -5,7 +5,7 @@
  */
 import {
   ChargeConflict, ChargeError, ChargeGateway, ChargeInProgress, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
-  type ChargeRequest, type ClaimedCharge, chargeTerms, Canceled, Declined, FaultPoint, InvalidRequest, Ledger, LedgerError,
+  type ChargeRequest, type ClaimedCharge, chargeTerms, Canceled, Declined, FaultPoint, InvalidRequest, LeaseLost, Ledger, LedgerError,
   type LedgerErrorReason, movedNothing, periodHasBegun, type PipelineError, Processing, Rejected, RequiresAction, SpendCap,
   type GatewayPayment, Succeeded
 } from "@purser/core"
@@ -77,7 +77,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         )
         yield* fault("after-settle", chargeKey)
         if (answer._tag === "LeaseLost") {
-          return yield* ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: settings.handBackMs }))
+          return yield* ledgerFailure(chargeKey, new LeaseLost({ operation: "settle" }))
         }
         if (answer._tag === "Settled") {
           yield* Metric.update(Metric.withAttributes(charges, { state: answer.outcome._tag }), 1)
@@ -182,19 +182,26 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, takenAtMs: number) {
         const nowMs = yield* Clock.currentTimeMillis
         if (nowMs - takenAtMs < charge.leaseLeftMs / 2) return
-        if (!(yield* ledger.extend(charge.lease))) {
-          return yield* ledgerFailure(charge.lease.chargeKey, new ChargeInProgress({ leaseLeftMs: settings.handBackMs }))
-        }
+        if (!(yield* ledger.extend(charge.lease))) return yield* leaseLost(charge, "confirm")
       })
 
+      const leaseLost = (charge: ClaimedCharge, operation: string) => ledgerFailure(charge.lease.chargeKey, new LeaseLost({ operation }))
+
       const defaultMethod = (charge: ClaimedCharge) => patiently(settings, charge, gateway.defaultPaymentMethod(orderOf(charge)))
+
+      /** A later attempt of a charge that names no method reads the customer's default one anew, once, before its first confirm. */
+      const freezeMethod = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string) {
+        const paymentMethod = yield* defaultMethod(charge)
+        const { generation, lease } = charge
+        const attached = yield* ledger.attach({ lease, generation, paymentIntentId, paymentMethod })
+        return attached._tag === "Attached" ? paymentMethod : yield* leaseLost(charge, "attach")
+      })
 
       const confirm = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, takenAtMs: number): Effect.fn.Return<ChargeOutcome, PipelineError> {
         const { chargeKey } = charge.lease
         const refusal = yield* reserve(charge)
         if (refusal !== undefined) return refusal
-        // A later attempt of a charge that names no method reads the customer's default one anew.
-        const paymentMethod = charge.paymentMethod ?? (yield* defaultMethod(charge))
+        const paymentMethod = charge.paymentMethod ?? (yield* freezeMethod(charge, id))
         yield* keepLease(charge, takenAtMs)
         return yield* confirmUntilKnown(gateway, settings, charge, { id, paymentMethod }, fault("before-confirm", chargeKey), fault("after-confirm", chargeKey)).pipe(
           Effect.flatMap((payment) => decide(charge, payment, takenAtMs)),
@@ -225,7 +232,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           return yield* quarantine(charge, `${generationsMax} payment objects were canceled at the processor`)
         }
         if (!(yield* ledger.renew({ lease: charge.lease, generation: charge.generation, paymentIntentId: id }))) {
-          return yield* ledgerFailure(charge.lease.chargeKey, new ChargeInProgress({ leaseLeftMs: settings.handBackMs }))
+          return yield* leaseLost(charge, "renew")
         }
         const next: ClaimedCharge = {
           ...charge,
@@ -251,7 +258,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         yield* fault("after-attach", chargeKey)
         if (attached._tag === "Lost") {
           if (attached.winnerId !== payment.id) yield* cancelOrphan(charge, payment)
-          return yield* ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: settings.handBackMs }))
+          return yield* leaseLost(charge, "attach")
         }
         return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, takenAtMs)
       })
@@ -270,7 +277,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           const takenAtMs = yield* Clock.currentTimeMillis
           const id = charge.paymentIntentId
           if (id === null) return yield* onRefusal(charge, null)(fromClaimed(charge, takenAtMs))
-          return yield* decide(charge, yield* look(gateway, settings, charge, id), takenAtMs)
+          // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
+          return yield* onRefusal(charge, id)(decide(charge, yield* look(gateway, settings, charge, id), takenAtMs))
         }).pipe(
           // Unsettled for now: others may go on after a while, and at once when this worker is being stopped.
           Effect.tapError((error) =>

@@ -8,7 +8,7 @@ import {
 } from "@purser/core"
 import { ChargePipeline } from "@purser/engine"
 import { StripeGateway } from "@purser/stripe"
-import { ConfigProvider, Effect, Layer, ManagedRuntime, Schema } from "effect"
+import { Config, ConfigProvider, Effect, Layer, ManagedRuntime, Schema } from "effect"
 import { Stores } from "./Stores.ts"
 
 /** The pipeline on the configured database and Stripe account. */
@@ -50,13 +50,15 @@ export interface PurserHandle {
 
 const decodeRequest = Schema.decodeUnknownEffect(ChargeRequest)
 
+const periodLabels = Config.Literals(["calendar", "opaque"], "PURSER_PERIOD_LABELS").pipe(Config.withDefault("calendar" as const))
+const readPeriod = (text: string) => Effect.flatMap(periodLabels, (labels) => Effect.fromResult(parsePeriod(text, { labels })))
 const decodeCurrency = Schema.decodeUnknownEffect(Currency)
 
 const charge = Effect.fnUntraced(function*(
   input: ChargeInput
-): Effect.fn.Return<ChargeOutcome, PipelineError | Schema.SchemaError | InvalidPeriod, ChargePipeline> {
+): Effect.fn.Return<ChargeOutcome, PipelineError | Schema.SchemaError | InvalidPeriod | Config.ConfigError, ChargePipeline> {
   const pipeline = yield* ChargePipeline
-  const period = yield* Effect.fromResult(parsePeriod(input.billingPeriod))
+  const period = yield* readPeriod(input.billingPeriod)
   const request = yield* decodeRequest({
     ...input,
     namespace: input.namespace ?? defaultNamespace,
@@ -68,11 +70,11 @@ const charge = Effect.fnUntraced(function*(
 
 const openCap = Effect.fnUntraced(function*(
   input: CapInput
-): Effect.fn.Return<CapReport, SpendCapError | Schema.SchemaError | InvalidPeriod, SpendCap> {
+): Effect.fn.Return<CapReport, SpendCapError | Schema.SchemaError | InvalidPeriod | Config.ConfigError, SpendCap> {
   const cap = yield* SpendCap
   return yield* cap.open({
     namespace: input.namespace ?? defaultNamespace,
-    billingPeriod: yield* Effect.fromResult(parsePeriod(input.billingPeriod)),
+    billingPeriod: yield* readPeriod(input.billingPeriod),
     currency: yield* decodeCurrency(input.currency.toLowerCase()),
     expectedMinor: BigInt(input.expectedMinor),
     headroomPercent: input.headroomPercent ?? defaultHeadroomPercent
@@ -85,7 +87,7 @@ export const Purser = {
   /** Starts Purser with these configuration keys (`PURSER_DATABASE_URL`, `PURSER_STRIPE_KEY`, …) on top of the environment's. */
   make: async (config: Readonly<Record<string, string>> = {}): Promise<PurserHandle> => {
     const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(config), ConfigProvider.fromEnv())
-    const runtime = ManagedRuntime.make(layerConfig.pipe(Layer.provide(ConfigProvider.layer(provider))))
+    const runtime = ManagedRuntime.make(layerConfig.pipe(Layer.provideMerge(ConfigProvider.layer(provider))))
     await runtime.runPromise(Effect.void)
     return {
       charge: (input) => runtime.runPromise(charge(input)),

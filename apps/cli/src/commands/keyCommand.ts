@@ -1,9 +1,10 @@
 /** `purser key CUSTOMER PERIOD`: the idempotency key of an identity. */
 import { chargeKeyOf, defaultNamespace, idProblem, parsePeriod } from "@purser/core"
-import { Config, Effect, Option, Result } from "effect"
+import { Effect, Option, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { out } from "../ui/Output.ts"
+import { periodLabels } from "./periodLabels.ts"
 
 /** `purser key` */
 export const keyCommand = Command.make("key", {
@@ -12,8 +13,7 @@ export const keyCommand = Command.make("key", {
   item: Flag.String("item").pipe(Flag.withDescription("The item, when the charge has one"), Flag.optional),
   namespace: Flag.String("namespace").pipe(Flag.withDescription("The namespace"), Flag.withDefault(defaultNamespace))
 }, Effect.fnUntraced(function*(given) {
-  const labels = yield* Config.Literals(["calendar", "opaque"], "PURSER_PERIOD_LABELS").pipe(Config.withDefault("calendar" as const))
-  const period = parsePeriod(given.period, { labels })
+  const period = parsePeriod(given.period, { labels: yield* periodLabels })
   if (Result.isFailure(period)) return yield* refused(period.failure.message)
   for (const [name, id] of [["customer", given.customer], ["item", Option.getOrUndefined(given.item)], ["namespace", given.namespace]] as const) {
     const problem = id === undefined ? undefined : idProblem(id)

@@ -3,6 +3,7 @@ import { parseCurrency, parsePeriod } from "@purser/core"
 import { Config, Effect, Option, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
+import { periodLabels } from "./periodLabels.ts"
 import { columnNamed, columns, type Column, type Delimiter, type InputOptions } from "../input/InputOptions.ts"
 
 const flags = {
@@ -59,7 +60,6 @@ const flags = {
   report: Flag.String("report").pipe(Flag.withDescription("Write one line per row with its state to this CSV file"), Flag.withMetavar("FILE"), Flag.optional)
 } as const
 
-const labels = Config.Literals(["calendar", "opaque"], "PURSER_PERIOD_LABELS").pipe(Config.withDefault("calendar" as const))
 const maximumMinor = Config.option(Config.Int("PURSER_MAX_AMOUNT_MINOR"))
 
 const columnMap = Effect.fnUntraced(function*(texts: ReadonlyArray<string>) {
@@ -75,15 +75,15 @@ const columnMap = Effect.fnUntraced(function*(texts: ReadonlyArray<string>) {
 
 /** `purser run` */
 export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*(given) {
-  const periodLabels = yield* labels
-  const period = Option.map(given.period, (text) => parsePeriod(text, { labels: periodLabels }))
+  const labels = yield* periodLabels
+  const period = Option.map(given.period, (text) => parsePeriod(text, { labels }))
   if (Option.isSome(period) && Result.isFailure(period.value)) return yield* refused(`--period: ${period.value.failure.message}`)
   const currency = Option.map(given.currency, parseCurrency)
   if (Option.isSome(currency) && currency.value === undefined) return yield* refused("--currency is not a currency that Stripe charges")
   if (given.workers < 0 || given.concurrency < 1) return yield* refused("--workers must be 0 or more, --concurrency 1 or more")
   const allowPeriods: Array<string> = []
   for (const text of given.allowPeriod) {
-    const allowed = parsePeriod(text, { labels: periodLabels })
+    const allowed = parsePeriod(text, { labels })
     if (Result.isFailure(allowed)) return yield* refused(`--allow-period: ${allowed.failure.message}`)
     allowPeriods.push(allowed.success)
   }
@@ -92,7 +92,7 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     delimiter: (given.delimiter === "tab" ? "\t" : given.delimiter) satisfies Delimiter,
     decimalMark: given.decimal,
     map: yield* columnMap(given.map),
-    periodLabels,
+    periodLabels: labels,
     onlyPeriod: Option.isSome(period) && Result.isSuccess(period.value) ? period.value.success : undefined,
     maximumMinor: Option.getOrUndefined(yield* maximumMinor),
     defaultCurrency: Option.getOrUndefined(currency)
@@ -102,7 +102,7 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
   return yield* run({
     file: given.file,
     input,
-    expectedTotals: yield* Effect.forEach(given.expectedTotal, parseExpectedTotal),
+    expectedTotals: yield* Effect.forEach(given.expectedTotal, (text) => parseExpectedTotal(text, labels)),
     headroomPercent: yield* parseHeadroom(given.headroom),
     allowPeriods,
     skipInvalid: given.skipInvalid,

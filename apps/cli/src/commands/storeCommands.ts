@@ -3,14 +3,15 @@ import { parseCurrency, parsePeriod } from "@purser/core"
 import { Effect, Option, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
+import { periodLabels } from "./periodLabels.ts"
 
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
 const periodArgument = Argument.String("PERIOD").pipe(Argument.withDescription("A billing period, for example 2026-07"))
 
-const readPeriod = (text: string) => {
-  const period = parsePeriod(text)
-  return Result.isSuccess(period) ? Effect.succeed(period.success) : Effect.fail(refused(period.failure.message))
-}
+const readPeriod = Effect.fnUntraced(function*(text: string) {
+  const period = parsePeriod(text, { labels: yield* periodLabels })
+  return Result.isSuccess(period) ? period.success : yield* refused(period.failure.message)
+})
 
 /** `purser status [PERIOD]` */
 export const statusCommand = Command.make("status", { period: periodArgument.pipe(Argument.optional), json }, Effect.fnUntraced(function*(given) {

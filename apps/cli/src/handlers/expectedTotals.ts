@@ -16,7 +16,10 @@ export interface ExpectedTotal {
 }
 
 /** Reads one `--expected-total`. */
-export const parseExpectedTotal = Effect.fnUntraced(function*(text: string): Effect.fn.Return<ExpectedTotal, CommandFailed> {
+export const parseExpectedTotal = Effect.fnUntraced(function*(
+  text: string,
+  labels: "calendar" | "opaque"
+): Effect.fn.Return<ExpectedTotal, CommandFailed> {
   const match = /^(?:(?:([^=]+):)?([A-Za-z]{3})=)?(\d+(?:\.\d+)?)$/.exec(text)
   if (match === null) {
     return yield* refused(`--expected-total ${text}: expected 1000.00, usd=1000.00 or 2026-07:usd=1000.00`)
@@ -26,7 +29,7 @@ export const parseExpectedTotal = Effect.fnUntraced(function*(text: string): Eff
   if (currencyText !== undefined && currency === undefined) {
     return yield* refused(`--expected-total ${text}: "${currencyText}" is not a currency that Stripe charges`)
   }
-  const period = periodText === undefined ? undefined : parsePeriod(periodText)
+  const period = periodText === undefined ? undefined : parsePeriod(periodText, { labels })
   if (period !== undefined && Result.isFailure(period)) return yield* refused(`--expected-total ${text}: ${period.failure.message}`)
   return { text, billingPeriod: period?.success, currency, decimal: decimal! }
 })

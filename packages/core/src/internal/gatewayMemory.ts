@@ -67,11 +67,12 @@ export const makeGatewayMemory = Effect.gen(function*() {
         return Effect.succeed(payment)
       }),
     find: (order, sinceMs) =>
-      Effect.sync(() =>
-        [...objects.values()].map(({ payment }) => payment).find((payment) =>
-          payment.chargeKey === order.chargeKey && payment.generation === order.generation && payment.createdMs >= sinceMs
+      Effect.sync(() => {
+        const ours = [...objects.values()].map(({ payment }) => payment).filter((payment) =>
+          payment.chargeKey === order.chargeKey && payment.status !== "canceled" && payment.createdMs >= sinceMs
         )
-      ),
+        return ours.find((payment) => payment.status === "succeeded") ?? ours[0]
+      }),
     retrieve: (order, id) => Effect.suspend(() => update(id, order, {})),
     defaultPaymentMethod: (order) => Effect.succeed(`pm_default_${order.request.stripeCustomerId}`),
     confirm: (order, input) =>

@@ -163,7 +163,13 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     attach: (input) =>
       Effect.sync(() => {
         const row = rows.get(input.lease.chargeKey)
-        if (row?.paymentIntentId === input.paymentIntentId && row.generation === input.generation) return { _tag: "Attached" }
+        if (row?.paymentIntentId === input.paymentIntentId && row.generation === input.generation) {
+          if (owns(row, input.lease) && row.state === "attached" && row.paymentMethod === null && input.paymentMethod !== null) {
+            row.paymentMethod = input.paymentMethod
+            record(row, "attached", now(), input.lease.worker, input.paymentIntentId)
+          }
+          return { _tag: "Attached" }
+        }
         if (!owns(row, input.lease) || row.state !== "claimed" || row.paymentIntentId !== null || row.generation !== input.generation) {
           return { _tag: "Lost", winnerId: row?.paymentIntentId ?? null }
         }

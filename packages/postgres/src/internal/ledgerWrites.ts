@@ -87,7 +87,11 @@ i as materialized (
 ),
 f as materialized (
   select i.*, c.event_seq, c.payment_intent_id as kept_id,
+    c.state as from_state,
     case
+      -- A later attempt has no method yet: the holder freezes one before it confirms.
+      when c.payment_intent_id = i.payment_intent_id and c.generation = i.generation and c.lease_epoch = i.epoch
+        and c.state = 'attached' and c.attached_payment_method is null and i.payment_method is not null then 'free'
       when c.payment_intent_id = i.payment_intent_id and c.generation = i.generation then 'attached'
       when c.lease_epoch = i.epoch and c.state = 'claimed' and c.payment_intent_id is null and c.generation = i.generation then 'free'
       else 'lost'
@@ -99,9 +103,9 @@ u as (
     event_seq = c.event_seq + 1, updated_at = t.now
   from f, t
   where f.verdict = 'free' and c.charge_key = f.charge_key and c.event_seq = f.event_seq
-  returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, f.worker, t.now
+  returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, f.from_state, f.worker, t.now
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, 'claimed', 'attached', worker, attempt, payment_intent_id")})
+e as (${writeEvents("u", "charge_key, event_seq, now, from_state, 'attached', worker, attempt, payment_intent_id")})
 select f.charge_key, f.kept_id,
   case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
 from f left join u on u.charge_key = f.charge_key`

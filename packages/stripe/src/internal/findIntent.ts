@@ -26,7 +26,7 @@ const best = (newestFirst: ReadonlyArray<GatewayPayment>): GatewayPayment | unde
   }
 }
 
-/** The object of this order, if the customer has one that is not canceled. */
+/** The object of this charge, of whatever generation, if the customer has one that is not canceled. */
 export const findIntent = Effect.fnUntraced(function*(
   client: StripeClient["Service"],
   order: GatewayOrder,
@@ -34,7 +34,6 @@ export const findIntent = Effect.fnUntraced(function*(
 ): Effect.fn.Return<GatewayPayment | undefined, ChargeError> {
   const ask = askFor(client, order)
   const sinceS = Math.max(0, Math.floor((sinceMs - skewMs) / 1000))
-  const generation = String(order.generation)
   const found: Array<GatewayPayment> = []
   let after: string | undefined
   for (let page = 0; page < pageLimit; page++) {
@@ -51,7 +50,8 @@ export const findIntent = Effect.fnUntraced(function*(
     const whole = yield* ask.read("find", WholePage, answer.json, answer.requestId)
     for (const [index, item] of data.entries()) {
       // Other people's objects may be in states that we do not know: only ours are read whole.
-      if (item.metadata?.["charge_key"] !== order.chargeKey || item.metadata["generation"] !== generation) continue
+      // A restored ledger may count fewer generations than Stripe has seen: a payment of any of them is the payment.
+      if (item.metadata?.["charge_key"] !== order.chargeKey) continue
       found.push(toPayment(yield* ask.read("find", PaymentIntent, whole.data[index], answer.requestId), client.scrub))
     }
     if (!has_more) return best(found)
