@@ -7,7 +7,7 @@
  * never inside a caller's transaction; a caller that is interrupted leaves the queue, or its answer is dropped. The queue
  * is as long as there are callers, each of whom waits.
  */
-import { type Context, Deferred, Effect, Exit, type Scope } from "effect"
+import { Deferred, Effect, Exit, type Scope } from "effect"
 
 interface Entry<I, A, E> {
   readonly input: I
@@ -104,7 +104,7 @@ export const make = <I, A, E>(
     })
 
     // The yield lets fibers of the same moment join. The layer's context keeps the batch out of a caller's transaction.
-    const worker = Effect.yieldNow.pipe(Effect.andThen(flush), Effect.updateContext((_: Context.Context<never>) => context))
+    const worker = Effect.yieldNow.pipe(Effect.andThen(flush), Effect.updateContext<never, never>(() => context))
 
     return (input) =>
       Effect.uninterruptibleMask((restore) =>
