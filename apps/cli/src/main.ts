@@ -1,4 +1,4 @@
-import { NodeRuntime } from "@effect/platform-node"
 import { program } from "./Cli.ts"
+import { launch } from "./launch.ts"
 
-NodeRuntime.runMain(program, { disableErrorReporting: true })
+launch(program)

@@ -4,6 +4,7 @@ import { Stores, TransportConfig } from "@purser/purser"
 import { Database } from "@purser/postgres"
 import { StripeGateway } from "@purser/stripe"
 import { ConfigProvider, Config, Effect, Layer } from "effect"
+import { serving } from "../launch.ts"
 import { note } from "../ui/Output.ts"
 
 /** Serves charge requests from the configured transport, ledger and Stripe account. */
@@ -25,6 +26,6 @@ export const worker = (options: { readonly endpoint: string | undefined }) => {
     const database = yield* Database
     const endpoint = options.endpoint ?? (yield* Config.String("PURSER_ENDPOINT").pipe(Config.withDefault("tcp://127.0.0.1:5555")))
     yield* note(`worker on ${endpoint}, ledger ${database.label}`)
-    return yield* run
+    return yield* serving(run)
   }).pipe(Effect.provide(stack))
 }
