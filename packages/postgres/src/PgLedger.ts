@@ -71,7 +71,10 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const attach = yield* grouped<AttachInput, AttachAnswer>(
     (input) => input.lease.chargeKey,
     Batches.attach(sql),
-    (a, b) => same(a.paymentIntentId === b.paymentIntentId && a.lease.epoch === b.lease.epoch && a.generation === b.generation)
+    (a, b) =>
+      same(
+        a.paymentIntentId === b.paymentIntentId && a.lease.epoch === b.lease.epoch && a.generation === b.generation && a.paymentMethod === b.paymentMethod
+      )
   )
   const settle = yield* grouped<SettleInput, SettleAnswer>((input) => input.lease.chargeKey, Batches.settle(sql))
   const extend = yield* grouped<Lease, boolean>((lease) => lease.chargeKey, Batches.extend(sql, leaseMs), (a, b) => same(a.epoch === b.epoch))

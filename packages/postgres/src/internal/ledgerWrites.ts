@@ -78,7 +78,7 @@ select f.charge_key,
   ${epochMs("w.now - w.first_claimed_at")} as since_first_claim_ms
 from f cross join t left join w on w.charge_key = f.charge_key`
 
-/** keys, workers, epochs, generations, payment intents, methods */
+/** keys, workers, epochs, generations, payment intents, methods. The same object again freezes a method where there is none yet. */
 export const attach = `with ${clock},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[])
@@ -86,13 +86,11 @@ i as materialized (
   order by charge_key
 ),
 f as materialized (
-  select i.*, c.event_seq, c.payment_intent_id as kept_id,
-    c.state as from_state,
+  select i.*, c.event_seq, c.state as kept_state, c.payment_intent_id as kept_id,
     case
-      -- A later attempt has no method yet: the holder freezes one before it confirms.
-      when c.payment_intent_id = i.payment_intent_id and c.generation = i.generation and c.lease_epoch = i.epoch
-        and c.state = 'attached' and c.attached_payment_method is null and i.payment_method is not null then 'free'
-      when c.payment_intent_id = i.payment_intent_id and c.generation = i.generation then 'attached'
+      when c.payment_intent_id = i.payment_intent_id and c.generation = i.generation then
+        case when c.lease_epoch = i.epoch and c.state = 'attached' and coalesce(c.attached_payment_method, c.payment_method) is null
+          and i.payment_method is not null then 'free' else 'attached' end
       when c.lease_epoch = i.epoch and c.state = 'claimed' and c.payment_intent_id is null and c.generation = i.generation then 'free'
       else 'lost'
     end as verdict
@@ -103,9 +101,9 @@ u as (
     event_seq = c.event_seq + 1, updated_at = t.now
   from f, t
   where f.verdict = 'free' and c.charge_key = f.charge_key and c.event_seq = f.event_seq
-  returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, f.from_state, f.worker, t.now
+  returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, f.kept_state, f.worker, t.now
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, from_state, 'attached', worker, attempt, payment_intent_id")})
+e as (${writeEvents("u", "charge_key, event_seq, now, kept_state, 'attached', worker, attempt, payment_intent_id")})
 select f.charge_key, f.kept_id,
   case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
 from f left join u on u.charge_key = f.charge_key`

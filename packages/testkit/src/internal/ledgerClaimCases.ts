@@ -162,6 +162,22 @@ export const claimCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
       assert.strictEqual(events.filter((event) => event.to === "attached").length, 1)
     }))
 
+  it.effect("freezes a method with the same object again where there is none yet, once and for its holder only", () =>
+    Effect.gen(function*() {
+      const request = chargeFor("freeze", period, { paymentMethod: null })
+      const old = yield* mustClaim(request)
+      yield* attachTo(old, "pi_freeze", null)
+      yield* StoreClock.advance(longMs)
+      const now = yield* mustClaim(request, "w2")
+      assert.isNull(now.paymentMethod)
+      for (const [holder, method] of [[old, "pm_old"], [now, "pm_first"], [now, "pm_second"]] as const) {
+        assert.deepStrictEqual(yield* attachTo(holder, "pi_freeze", method), { _tag: "Attached" })
+      }
+      yield* StoreClock.advance(longMs)
+      assert.strictEqual((yield* mustClaim(request, "w3")).paymentMethod, "pm_first")
+      yield* assertTrail(request.chargeKey)
+    }))
+
   it.effect("refuses an attach of another generation", () =>
     Effect.gen(function*() {
       const ledger = yield* Ledger
