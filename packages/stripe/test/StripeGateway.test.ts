@@ -229,9 +229,14 @@ describe("find", () => {
       assert.strictEqual(pages.length, 3)
     }).pipe(Effect.provide(onSim())))
 
-  it.effect("another generation, another customer and an older time are not it", () =>
+  it.effect("a payment of a later generation is it, as a restored ledger needs", () =>
     Effect.gen(function*() {
-      yield* created({ ...order, generation: 2 })
+      const later = yield* created({ ...order, generation: 2 })
+      assert.strictEqual((yield* since(0))?.id, later.id)
+    }).pipe(Effect.provide(onSim())))
+
+  it.effect("another customer and an older time are not it", () =>
+    Effect.gen(function*() {
       const sim = yield* StripeSim
       assert.strictEqual(yield* since(0), undefined)
       const mine = yield* created(order)

@@ -192,7 +192,7 @@ describe("what a list and a customer may look like", () => {
       assert.strictEqual((yield* answered(list(newestFirst), find)).result?.id, "pi_2")
       assert.strictEqual((yield* answered(list(newestFirst.filter(({ id }) => id !== "pi_2")), find)).result?.id, "pi_1")
       assert.strictEqual((yield* answered(list(newestFirst.slice(0, 1)), find)).result, undefined)
-      const strangers = [{ ...intent, metadata: { charge_key: order.chargeKey, generation: "2" } }, { ...intent, metadata: { generation: "1" } }]
+      const strangers = [{ ...intent, metadata: { charge_key: "0".repeat(32), generation: "1" } }, { ...intent, metadata: { generation: "1" } }]
       assert.strictEqual((yield* answered(list(strangers), find)).result, undefined)
     }))
 

@@ -19,6 +19,13 @@ const intents = (path: string) => ({ method: "POST" as const, path })
 const confirmPath = "/v1/payment_intents/*/confirm"
 const createPath = "/v1/payment_intents"
 
+/** A backup from before the charge: nothing of it is left. The event trail refuses to be emptied; a restore does not ask its triggers. */
+const restoreBackup = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  sql.withTransaction(Effect.andThen(
+    sql`set local session_replication_role = replica`,
+    sql`truncate purser.charges, purser.charge_events, purser.cap_reservations`
+  )))
+
 /** Someone dies at a place; the lease runs out; a sweeper goes on. */
 const crashAt = (place: Parameters<Crash["Service"]["at"]>[0], later: Duration.Input = "1 minute") =>
   Effect.gen(function*() {
@@ -172,18 +179,32 @@ for (const [name, database] of TestDatabase.layers) {
       Effect.gen(function*() {
         yield* openCap(request)
         assert.strictEqual(yield* tagOf(charge), "Succeeded")
-        const sql = yield* SqlClient.SqlClient
-        yield* sql.withTransaction(Effect.andThen(
-          // The event trail refuses to be emptied; a restored backup does not ask its triggers.
-          sql`set local session_replication_role = replica`,
-          sql`truncate purser.charges, purser.charge_events, purser.cap_reservations`
-        ))
+        yield* restoreBackup
         yield* advance("3 days")
         const restored = ChargePipeline.layer.pipe(
           Layer.provide(PipelineOptions.layer({ worker: "restored", restorePointMs: 0, backoffMs: 1 }))
         )
         const outcome = yield* charge.pipe(Effect.provide(restored, { local: true }))
         assert.strictEqual(outcome._tag, "Succeeded")
+        yield* paysOnce
+      }).pipe(Effect.provide(world(database))))
+
+    it.live("the ledger is restored from before a second generation: the payment of that generation is adopted", () =>
+      Effect.gen(function*() {
+        yield* openCap(request)
+        yield* (yield* Crash).at("after-attach")
+        yield* Effect.exit(charge)
+        const first = (yield* (yield* Ledger).find(request.chargeKey))!.paymentIntentId!
+        yield* (yield* ChargeGateway).cancel({ chargeKey: request.chargeKey, request, generation: 1 }, first)
+        yield* advance("1 minute")
+        yield* sweep
+        assert.strictEqual(yield* payments(request), 1)
+        yield* restoreBackup
+        yield* advance("3 days")
+        const restored = ChargePipeline.layer.pipe(
+          Layer.provide(PipelineOptions.layer({ worker: "restored", restorePointMs: 0, backoffMs: 1 }))
+        )
+        assert.strictEqual((yield* charge.pipe(Effect.provide(restored, { local: true })))._tag, "Succeeded")
         yield* paysOnce
       }).pipe(Effect.provide(world(database))))
 
