@@ -6,7 +6,8 @@
  * input with the row as the statement's snapshot shows it (a lateral probe, so that a batch stays a row of index probes
  * whatever the planner believes about sizes), and the verdict on it. `u`: the rows that move, by compare-and-set on
  * `event_seq`, which every move raises. A row that changed between snapshot and write is answered with `again`, and the
- * caller asks anew. Times are the database's: `purser.now()`, read once.
+ * caller asks anew. Times are the database's: `purser.now()`, read once. A claim's inserts come after its updates, which
+ * the join with `u` forces: in any order two claims could wait for each other.
  */
 const clock = `t as materialized (select purser.now() as now)`
 const probe = `left join lateral (select * from purser.charges c where c.charge_key = i.charge_key offset 0) c on true`
@@ -58,7 +59,8 @@ n as (
     payment_method, allow_future, state, lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
   select f.charge_key, f.namespace, f.customer_id, f.billing_period, f.item, f.amount_minor, f.currency, f.stripe_customer_id,
     f.payment_method, f.allow_future, 'claimed', f.worker, 1, t.now + $12::float8 * interval '1 millisecond', t.now, t.now, t.now
-  from f cross join t where f.verdict = 'new' order by f.charge_key
+  from f cross join t cross join (select count(*) as moved from u) first
+  where f.verdict = 'new' and first.moved >= 0 order by f.charge_key
   on conflict (charge_key) do nothing
   returning *, null::text as from_state, updated_at as now
 ),
