@@ -7,7 +7,7 @@
  */
 import {
   type CapReport, type CapScope, capOf, ChargeClient, type ChargeOutcome, type LedgerError, RunLedger, type RunRow, type RunStateTotal, type RunTotal,
-  SpendCap, type SpendCapError, type SubmitError
+  CapClosed, SpendCap, SpendCapError, type SubmitError
 } from "@purser/core"
 import { Clock, Config, Context, Duration, Effect, Layer, Option, Ref, Schedule, Stream } from "effect"
 import { DuplicateIdentities, NothingToCharge, RunError, TotalOverCap } from "./RunError.ts"
@@ -109,6 +109,10 @@ export class BillingRun extends Context.Service<BillingRun, {
           const capMinor = expected === undefined ? open?.capMinor ?? 0n : capOf(expected.expectedMinor, expected.headroomPercent)
           const reservedMinor = open?.reservedMinor ?? 0n
           const neededMinor = total.amountMinor - total.reservedMinor
+          if (overCap === "refuse" && open?.closed === true && neededMinor > 0n) {
+            const { billingPeriod, currency } = total
+            return yield* new SpendCapError({ reason: new CapClosed({ billingPeriod, currency }), chargeKey: null })
+          }
           if (overCap === "refuse" && reservedMinor + neededMinor > capMinor) {
             return yield* new RunError({
               reason: new TotalOverCap({ billingPeriod: total.billingPeriod, currency: total.currency, neededMinor, reservedMinor, capMinor })
