@@ -1,9 +1,9 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
-import { type CapReport, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
+import { type CapReport, type ChargeKey, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
 import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
 import { loopbackTransports, Stores, type TransportName, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
-import { Clock, Config, Effect, FileSystem, Layer, Random, Ref } from "effect"
+import { Clock, Config, Effect, Layer, Random, Ref } from "effect"
 import { Prompt } from "effect/cli"
 import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
 import type { InputOptions } from "../input/InputOptions.ts"
@@ -11,8 +11,9 @@ import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
 import { Tty } from "../ui/Tty.ts"
 import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
-import { type InputNotes, noNotes, runRows } from "./runInput.ts"
-import { countsOf, type RefusedRow, refusedLine, reportHeader, reportLine, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
+import { conflictText, writeReport } from "./reportFile.ts"
+import { type InputNotes, noNotes, runRows, skippedText } from "./runInput.ts"
+import { countsOf, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
 
 /** What the command line says. */
 export interface RunOptions {
@@ -47,6 +48,7 @@ const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputN
       cap === undefined ? "" : `; cap ${Money.formatMinor(cap.capMinor, total.currency)}, ${Money.formatMinor(cap.reservedMinor, total.currency)} used`
     }`)
   }
+  if (notes.refusedRows > 0) yield* note(skippedText(notes))
   if (notes.blankRows > 0) yield* note(`${notes.blankRows} blank rows ignored`)
   const open = [...notes.open]
   if (open.length > 0) {
@@ -62,47 +64,45 @@ const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputN
   if (options.expectedTotals.length === 0) yield* ask("Are these the totals that you expect?")
 })
 
-const writeReport = Effect.fnUntraced(function*(path: string, runId: string, refusals: ReadonlyArray<RefusedRow>) {
-  const fs = yield* FileSystem.FileSystem
-  const book = yield* RunLedger
-  const partial = `${path}.partial`
-  const encoder = new TextEncoder()
-  let next = 0
-  const refusedBefore = (line: number) => {
-    let text = ""
-    while (next < refusals.length && refusals[next]!.line < line) text += refusedLine(refusals[next++]!)
-    return text
-  }
-  const page = 2000
-  yield* Effect.scoped(Effect.gen(function*() {
-    const file = yield* fs.open(partial, { flag: "w" })
-    yield* file.writeAll(encoder.encode(reportHeader))
-    let afterLine = 0
-    for (;;) {
-      const rows = yield* book.report(runId, afterLine, page)
-      if (rows.length > 0) {
-        yield* file.writeAll(encoder.encode(rows.map((row) => refusedBefore(row.line) + reportLine(row)).join("")))
-        afterLine = rows[rows.length - 1]!.line
-      }
-      if (rows.length < page) break
-    }
-    yield* file.writeAll(encoder.encode(refusedBefore(Number.POSITIVE_INFINITY)))
-  }))
-  // A report that is half written is never taken for one.
-  yield* fs.rename(partial, path)
-})
-
 const statusOf = (counts: RunCounts, expectedRows: number): number => {
   const added = counts.succeeded + counts.declined + counts.rejected + counts.processing + counts.requiresAction + counts.conflict + counts.unresolved
   return added === counts.rows && counts.rows === expectedRows && counts.succeeded === counts.rows ? 0 : exitStatus.partial
 }
 
-const account = Effect.fnUntraced(function*(
-  options: RunOptions, runId: string, summary: ReadonlyArray<RunStateTotal>, notes: InputNotes, expectedRows: number, caps: ReadonlyArray<CapReport>
-) {
-  const counts = countsOf(summary, notes.refusedRows)
+const shownConflicts = 20
+
+/** Names rows whose identity the ledger knows with other terms; a report has all of them. */
+const showConflicts = Effect.fnUntraced(function*(runId: string) {
+  const book = yield* RunLedger
+  let shown = 0
+  let afterLine = 0
+  for (;;) {
+    const rows = yield* book.report(runId, afterLine, 2000)
+    for (const row of rows) {
+      if (row.state !== "conflict" || shown++ >= shownConflicts) continue
+      yield* note(`line ${row.line}: conflict, not charged: ${yield* conflictText(row)}`)
+    }
+    if (rows.length < 2000) break
+    afterLine = rows[rows.length - 1]!.line
+  }
+  if (shown > shownConflicts) yield* note(`… and ${shown - shownConflicts} more conflicts`)
+})
+
+interface Account {
+  readonly runId: string
+  readonly summary: ReadonlyArray<RunStateTotal>
+  readonly notes: InputNotes
+  readonly expectedRows: number
+  readonly caps: ReadonlyArray<CapReport>
+  /** Charges that were settled before this run and tried again by it. */
+  readonly retried: ReadonlySet<ChargeKey>
+}
+
+const account = Effect.fnUntraced(function*(options: RunOptions, { caps, expectedRows, notes, retried, runId, summary }: Account) {
+  const counts = countsOf(summary, notes.refusedRows, retried.size)
+  if (counts.conflict > 0) yield* showConflicts(runId)
   if (options.report !== undefined) {
-    yield* writeReport(options.report, runId, notes.refusals)
+    yield* writeReport(options.report, runId, { refusals: notes.refusals, retried })
     yield* note(`report: ${options.report}`)
   }
   yield* options.json
@@ -139,15 +139,19 @@ const program = Effect.fnUntraced(function*(options: RunOptions) {
         yield* confirmTotals(check, notes, options)
         return yield* decideCaps(check, options.expectedTotals, options.headroomPercent)
       })
-  })
+  }).pipe(Effect.tapErrorTag("RunError", ({ reason }) =>
+    // All rows were left out, so that nobody has been told yet which and why.
+    reason._tag === "NothingToCharge" && notes.refusedRows > 0 ? note(skippedText(notes)) : Effect.void))
   if (options.dryRun) {
     yield* out(options.json ? JSON.stringify({ dryRun: true, rows: plan.rows, refused: notes.refusedRows }) : `${plan.rows} rows can be charged; nothing was sent or planned.`)
     return
   }
+  const retried = new Set<ChargeKey>()
   if (options.retry.length > 0) {
     const book = yield* RunLedger
     const chargeKeys = yield* book.keysIn(id, options.retry)
     const reopened = yield* (yield* Ledger).reopen({ chargeKeys, from: options.retry, actor: "purser run --retry", reason: `run ${id}` })
+    for (const chargeKey of chargeKeys) retried.add(chargeKey)
     yield* note(`${reopened} ${options.retry.join(" and ")} charges are tried again`)
   }
   yield* note(`run ${id}: ${plan.planned} charges planned, ${plan.present} known already`)
@@ -159,7 +163,8 @@ const program = Effect.fnUntraced(function*(options: RunOptions) {
   const summary = yield* open === 0 ? dispatch : withProgress(dispatch, progress, open)
   const inRun = (open: CapReport) => plan.check.totals.some(({ total }) =>
     total.namespace === open.namespace && total.billingPeriod === open.billingPeriod && total.currency === open.currency)
-  yield* account(options, id, summary, notes, plan.rows + notes.refusedRows, (yield* cap.report()).filter(inRun))
+  const caps = (yield* cap.report()).filter(inRun)
+  yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried })
 })
 
 const workersOf = (count: number) =>

@@ -46,14 +46,20 @@ const judge = (period: BillingPeriod, nowMs: number, notes: InputNotes, options:
   return "ok"
 }
 
-const refusalText = (notes: InputNotes): string => {
+const listed = (notes: InputNotes, verdict: string): string => {
   const more = notes.refusedRows - notes.shown.length
   return [
     ...notes.shown,
     ...(more > 0 ? [`… and ${more} more`] : []),
-    `${notes.refusedRows} ${notes.refusedRows === 1 ? "row is" : "rows are"} refused; nothing was charged. Mend the file, or leave the bad rows out with --skip-invalid.`
+    `${notes.refusedRows} ${notes.refusedRows === 1 ? "row is" : "rows are"} ${verdict}`
   ].join("\n")
 }
+
+const refusalText = (notes: InputNotes): string =>
+  listed(notes, "refused; nothing was charged. Mend the file, or leave the bad rows out with --skip-invalid.")
+
+/** The rows that a run leaves out. */
+export const skippedText = (notes: InputNotes): string => listed(notes, "left out")
 
 /** Chunks of rows that can be charged, in line order. */
 export const runRows = (path: string, options: RunInputOptions, notes: InputNotes) =>

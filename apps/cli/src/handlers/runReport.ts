@@ -34,13 +34,13 @@ const countedAs: Record<RunRowReport["state"], Counted> = {
   staged: "unresolved"
 }
 
-/** Counts of a run; `refusedRows` are rows that were left out because they could not be read. */
-export const countsOf = (summary: ReadonlyArray<RunStateTotal>, refusedRows: number): RunCounts => {
+/** Counts of a run; `refusedRows` were left out because they could not be read, `retriedRows` were settled before and tried again by it. */
+export const countsOf = (summary: ReadonlyArray<RunStateTotal>, refusedRows: number, retriedRows: number): RunCounts => {
   const counts: Record<Counted, number> = {
     succeeded: 0, declined: 0, rejected: refusedRows, processing: 0, requiresAction: 0, conflict: 0, unresolved: 0
   }
   let rows = refusedRows
-  let alreadySettled = 0
+  let alreadySettled = -retriedRows
   for (const total of summary) {
     counts[countedAs[total.state]] += total.rows
     rows += total.rows
