@@ -64,6 +64,8 @@ export const naiveRun = (customers: number): Effect.Effect<NaiveReport, never, S
     const senders = 16
     const folder = join(tmpdir(), `purser-naive-${process.pid}`)
     const endpoints = Array.from({ length: senders }, (_, index) => `ipc://${folder}-${index}`)
+    // Stripe takes a moment to answer: what is on its way when the worker dies has been charged and stays unanswered.
+    yield* sim.faults.add({ match: { method: "POST", path: "/v1/charges", times: "always" }, action: { kind: "delay", at: "after", delayMs: 25 } })
     const names = Array.from({ length: customers }, (_, index) => `naive_${String(index).padStart(4, "0")}`)
     yield* Effect.promise(async () => {
       let worker = startWorker(sim.url, endpoints, Math.floor(customers / 2))

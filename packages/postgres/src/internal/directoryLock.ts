@@ -57,7 +57,13 @@ const open = (file: string): Connection => {
   return new DatabaseSync(file)
 }
 
-/** Holds the lock of `directory` (made if absent) under `name` until the scope closes; fails at once if it is held. */
+/**
+ * Starters that come at the same moment meet in each other's first, shared lock, and each would see a held one. One of
+ * them is patient for this long, while the others, who must give way, let go; a real owner costs a starter the wait.
+ */
+const patienceMs = 250
+
+/** Holds the lock of `directory` (made if absent) under `name` until the scope closes; fails if it is held. */
 export const acquireDirectoryLock = Effect.fnUntraced(function*(directory: string, name: string) {
   const ownerFile = Path.join(directory, `${name}.owner.json`)
   const failed = (cause: unknown) => new LockFailed({ detail: detailOf(cause) })
@@ -67,7 +73,7 @@ export const acquireDirectoryLock = Effect.fnUntraced(function*(directory: strin
     (connection) => Effect.sync(() => connection.close())
   )
   yield* Effect.try({
-    try: () => connection.exec("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE;"),
+    try: () => connection.exec(`PRAGMA busy_timeout=${patienceMs}; PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE;`),
     catch: (cause) => isBusy(cause) ? "busy" as const : failed(cause)
   }).pipe(
     Effect.catchIf((error) => error === "busy", () =>
