@@ -29,20 +29,23 @@ export const quick = {
 export interface Running {
   readonly ended: Effect.Effect<Ended>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
-  /** Waits until standard output or error holds the text. */
-  readonly says: (text: string) => Effect.Effect<void>
+  /** Waits until standard output or error holds the text, and answers all that was said until then. */
+  readonly says: (text: string) => Effect.Effect<string>
 }
 
-/** Starts `purser` with these arguments; it is killed with the scope. */
-export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, cwd?: string) =>
+/** Starts `purser` with these arguments; it is killed with the scope. `stdin` is given to it whole. */
+export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, cwd?: string, stdin?: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PURSER_")))
       const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", command, ...args], {
         env: { ...inherited, ...quick, PURSER_STRIPE_KEY: "sk_test_e2e", ...env },
-        stdio: ["ignore", "pipe", "pipe"],
+        stdio: ["pipe", "pipe", "pipe"],
         ...(cwd === undefined ? {} : { cwd })
       })
+      // A program that ends before it has read everything is none of the test's business.
+      child.stdin.on("error", () => undefined)
+      child.stdin.end(stdin ?? "")
       let stdout = ""
       let stderr = ""
       const watchers = new Set<() => void>()
@@ -68,11 +71,11 @@ export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, 
         ended: Effect.promise(() => closed),
         kill: (signal) => Effect.sync(() => void child.kill(signal)),
         says: (text) =>
-          Effect.callback<void>((resume) => {
+          Effect.callback<string>((resume) => {
             const watch = () => {
               if (!stdout.includes(text) && !stderr.includes(text)) return
               watchers.delete(watch)
-              resume(Effect.void)
+              resume(Effect.succeed(stdout + stderr))
             }
             watchers.add(watch)
             watch()
@@ -84,5 +87,5 @@ export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, 
   ).pipe(Effect.map(({ running }) => running))
 
 /** Runs `purser` to its end. */
-export const purser = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, cwd?: string): Effect.Effect<Ended> =>
-  Effect.scoped(Effect.flatMap(start(args, env, cwd), ({ ended }) => ended)).pipe(Effect.timeout(Duration.seconds(120)), Effect.orDie)
+export const purser = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, cwd?: string, stdin?: string): Effect.Effect<Ended> =>
+  Effect.scoped(Effect.flatMap(start(args, env, cwd, stdin), ({ ended }) => ended)).pipe(Effect.timeout(Duration.seconds(120)), Effect.orDie)
