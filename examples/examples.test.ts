@@ -1,7 +1,10 @@
 /** Each example is run as a newcomer would, and each program in the README is one of them. */
 import { assert, it } from "@effect/vitest"
+import { ChargeClient } from "@purser/core"
 import { StripeSim } from "@purser/stripe-sim"
-import { Effect } from "effect"
+import { chargeFor } from "@purser/testkit"
+import { ZmqTransport } from "@purser/transport-zeromq"
+import { Effect, Fiber } from "effect"
 import { spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -14,7 +17,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-const run = (file: string, env: Record<string, string>, until?: string) =>
+const run = (file: string, env: Record<string, string>, stop?: AbortSignal) =>
   Effect.promise<string>(() =>
     new Promise((resolve) => {
       const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(here, file)], {
@@ -23,8 +26,8 @@ const run = (file: string, env: Record<string, string>, until?: string) =>
       let output = ""
       const read = (data: unknown) => {
         output += String(data)
-        if (until !== undefined && output.includes(until)) child.kill("SIGTERM")
       }
+      stop?.addEventListener("abort", () => child.kill("SIGTERM"))
       child.stdout.on("data", read)
       child.stderr.on("data", read)
       child.on("close", (code) => resolve(`${output}exit ${code}`))
@@ -39,18 +42,21 @@ it.live("charge.ts charges once, however often it is run", () =>
     assert.strictEqual(yield* sim.payments("cust_123", "2026-07"), 1)
   })).pipe(Effect.provide(StripeSim.layer())), 60_000)
 
-it.live("worker.ts serves until it is stopped", () =>
+it.live("worker.ts serves until it is stopped; without a cap it charges nobody", () =>
   Effect.scoped(Effect.gen(function*() {
-    const env = {
-      PURSER_DATA_DIR: yield* folder,
-      PURSER_STRIPE_KEY: "sk_test_example",
-      PURSER_STRIPE_URL: "http://127.0.0.1:9",
-      PURSER_ENDPOINT: `ipc://${yield* folder}/worker`
-    }
-    const output = yield* run("worker.ts", env, "serving")
-    assert.include(output, "serving")
-    assert.notInclude(output, "ERROR")
-  })), 60_000)
+    const sim = yield* StripeSim
+    const endpoint = `ipc://${yield* folder}/worker`
+    const env = { PURSER_DATA_DIR: yield* folder, PURSER_STRIPE_KEY: "sk_test_example", PURSER_STRIPE_URL: sim.url, PURSER_ENDPOINT: endpoint }
+    const stop = new AbortController()
+    const worker = yield* Effect.forkChild(run("worker.ts", env, stop.signal))
+    const outcome = yield* Effect.flatMap(ChargeClient, (client) => client.submit(chargeFor("cust_123", "2026-07"))).pipe(
+      Effect.provide(ZmqTransport.layerReqRepClient({ endpoint }))
+    )
+    assert.strictEqual(outcome._tag === "Rejected" ? outcome.code : outcome._tag, "cap_missing")
+    stop.abort()
+    assert.notInclude(yield* Fiber.join(worker), "ERROR")
+    assert.deepStrictEqual(yield* sim.books, [])
+  })).pipe(Effect.provide(StripeSim.layer())), 60_000)
 
 it("the README shows these programs", () => {
   const readme = readFileSync(join(here, "../README.md"), "utf8")

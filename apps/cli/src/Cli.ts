@@ -49,6 +49,5 @@ export const program = Command.run(purser, { version }).pipe(
       Effect.fail(new CommandFailed({ text: textOf(defect), status: exitStatus.refused }))
     )
   ),
-  Effect.provide(logging),
-  Effect.provide(NodeServices.layer)
+  Effect.provide([logging, NodeServices.layer])
 )

@@ -3,12 +3,8 @@
  * status 0; of every other command it is status 130.
  */
 import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Context, Effect, Exit, Runtime } from "effect"
-
-/** How the process takes being stopped; `serving` says so when it is up. */
-const Stopping = Context.Reference<{ isProperEnd: boolean }>("@purser/cli/launch/Stopping", {
-  defaultValue: () => ({ isProperEnd: false })
-})
+import { Cause, Effect, Exit, Runtime } from "effect"
+import { Stopping } from "./Stopping.ts"
 
 /** Serves until stopped, and calls that a success. */
 export const serving = <A, E, R>(serve: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

@@ -122,7 +122,7 @@ const makeServer = Effect.fnUntraced(function*(
         // A mandatory send to a full or absent peer fails at once: one peer must not hold up the others.
         const socket = yield* openZmqSocket(zmq, { kind: "router", endpoints, settings, sendTimeoutMs: 0, lingerMs: settings.lingerMs })
         const connected = endpoints.filter(({ attach }) => attach === "connect").map(({ address }) => address)
-        yield* Effect.annotateLogs(Effect.logInfo("serving charges"), { endpoints: [...socket.bound, ...connected].join(",") })
+        yield* Effect.annotateLogs(Effect.logDebug("serving charges"), { endpoints: [...socket.bound, ...connected].join(",") })
         const app = makeChargeReplies(handler, { wire, label, concurrency, permits: yield* Semaphore.make(concurrency) })
         yield* Effect.forEach(socket.bound, announce, { discard: true })
         return yield* serveReplies(socket, app, {
