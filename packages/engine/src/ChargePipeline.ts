@@ -9,7 +9,7 @@ import {
   type LedgerErrorReason, movedNothing, periodHasBegun, type PipelineError, Processing, Rejected, RequiresAction, SpendCap,
   type GatewayPayment, Succeeded
 } from "@purser/core"
-import { Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result, Schedule } from "effect"
+import { Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result } from "effect"
 import { mismatchOf } from "./internal/evidence.ts"
 import { confirmUntilKnown, look, obtain, orderOf, patiently } from "./internal/gatewaySteps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
@@ -69,11 +69,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           outcome,
           pollAfterMs: settings.pollMs
         }).pipe(
-          Effect.retry({
-            while: (error) => error.isRetryable,
-            schedule: Schedule.exponential(settings.backoffMs),
-            times: settings.attemptsMax
-          })
+          Effect.retry({ while: (error) => error.isRetryable, schedule: settings.retry })
         )
         yield* fault("after-settle", chargeKey)
         if (answer._tag === "LeaseLost") {
@@ -187,7 +183,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       const leaseLost = (charge: ClaimedCharge, operation: string) => ledgerFailure(charge.lease.chargeKey, new LeaseLost({ operation }))
 
-      const defaultMethod = (charge: ClaimedCharge) => patiently(settings, charge, gateway.defaultPaymentMethod(orderOf(charge)))
+      const defaultMethod = (charge: ClaimedCharge) => patiently(settings, gateway.defaultPaymentMethod(orderOf(charge)))
 
       /** A later attempt of a charge that names no method reads the customer's default one anew, once, before its first confirm. */
       const freezeMethod = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string) {

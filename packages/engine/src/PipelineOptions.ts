@@ -1,15 +1,16 @@
 /** What the pipeline may be told: who it is, how patient it is with the processor, and from when it must look before it creates. */
-import { Config, Context, Duration, Effect, Layer, Option, Random } from "effect"
+import type { ChargeError, LedgerError } from "@purser/core"
+import { Config, Context, Duration, Effect, Layer, Option, Random, Schedule } from "effect"
 
 /** Settings of the pipeline; durations in milliseconds. */
 export interface PipelineSettings {
   /** The name of this worker in leases and on the event trail. */
   readonly worker: string
-  /** How often one step of one charge is tried at the processor before the charge is handed back. */
-  readonly attemptsMax: number
-  /** First wait between two tries of a step; each further one is twice as long, with jitter, up to `backoffMaxMs`. */
-  readonly backoffMs: number
-  readonly backoffMaxMs: number
+  /**
+   * When a step that may be repeated is tried again, and when the charge is handed back instead. It is asked only where
+   * the protocol allows a repeat, with the error of the last try; it must end.
+   */
+  readonly retry: Schedule.Schedule<unknown, ChargeError | LedgerError>
   /** After a hand-back, how long others leave the charge alone. */
   readonly handBackMs: number
   /** How often a payment that settles later is looked at. */
@@ -31,6 +32,27 @@ const settings = Config.all({
   restorePoint: Config.option(Config.Date("PURSER_RESTORE_POINT"))
 })
 
+/** How the default policy is given. */
+export interface RetryOptions {
+  /** Tries of a step in all. */
+  readonly attemptsMax: number
+  /** First wait between two tries; each further one is twice as long, with jitter, up to `backoffMaxMs`. */
+  readonly backoffMs: number
+  readonly backoffMaxMs: number
+}
+
+/** Exponential with jitter and bounds; a rate limit that names its own wait is waited out. */
+export const retryPolicy = (options: RetryOptions): Schedule.Schedule<unknown, ChargeError | LedgerError> =>
+  Schedule.exponential(Duration.millis(options.backoffMs)).pipe(
+    Schedule.setInputType<ChargeError | LedgerError>(),
+    Schedule.jittered,
+    Schedule.modifyDelay(({ duration, input }) => {
+      const own = Math.min(Duration.toMillis(duration), options.backoffMaxMs)
+      return Effect.succeed(Duration.millis(input.reason._tag === "RateLimited" ? Math.max(own, input.reason.retryAfterMs ?? 0) : own))
+    }),
+    Schedule.upTo({ times: Math.max(1, options.attemptsMax) - 1 })
+  )
+
 /** The settings in force. Without a layer of this service the pipeline reads `PURSER_…` keys of the configuration. */
 export class PipelineOptions extends Context.Service<PipelineOptions, PipelineSettings>()("@purser/engine/PipelineOptions") {
   /** Settings from the configuration; a wrong value fails at start. */
@@ -39,9 +61,11 @@ export class PipelineOptions extends Context.Service<PipelineOptions, PipelineSe
     const suffix = (yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")
     return {
       worker: Option.getOrElse(read.worker, () => `worker-${suffix}`),
-      attemptsMax: Math.max(1, read.attemptsMax),
-      backoffMs: Duration.toMillis(read.backoff),
-      backoffMaxMs: Duration.toMillis(read.backoffMax),
+      retry: retryPolicy({
+        attemptsMax: read.attemptsMax,
+        backoffMs: Duration.toMillis(read.backoff),
+        backoffMaxMs: Duration.toMillis(read.backoffMax)
+      }),
       handBackMs: Duration.toMillis(read.handBack),
       pollMs: Duration.toMillis(read.poll),
       lookUpAfterMs: Duration.toMillis(read.lookUpAfter),

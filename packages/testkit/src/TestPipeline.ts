@@ -3,7 +3,7 @@
  * The edges are fakes, the middle is the real engine.
  */
 import { type ChargeClient, type ChargeGateway, Ledger, SpendCap, Transport } from "@purser/core"
-import { ChargePipeline, ChargeWorker, PipelineOptions, Sweeper } from "@purser/engine"
+import { ChargePipeline, ChargeWorker, PipelineOptions, Sweeper, retryPolicy } from "@purser/engine"
 import { Effect, Layer } from "effect"
 import { FaultPlan } from "./FaultPlan.ts"
 import { MockGateway } from "./MockGateway.ts"
@@ -24,7 +24,7 @@ const wideCap: Layer.Layer<SpendCap> = Layer.effect(
 
 const stores = Layer.mergeAll(Ledger.layerMemory, MockGateway.layer)
 const wire = Transport.layerMemory.pipe(Layer.provideMerge(FaultPlan.layer))
-const quick = PipelineOptions.layer({ worker: "test", backoffMs: 0, backoffMaxMs: 0, handBackMs: 0 })
+const quick = PipelineOptions.layer({ worker: "test", retry: retryPolicy({ attemptsMax: 6, backoffMs: 0, backoffMaxMs: 0 }), handBackMs: 0 })
 
 const make = (cap: Layer.Layer<SpendCap>) => {
   const engine = Layer.mergeAll(Sweeper.layerNoDeps, Layer.empty).pipe(Layer.provideMerge(ChargePipeline.layer))

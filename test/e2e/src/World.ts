@@ -3,7 +3,7 @@
  * and clocks that a test moves: the database's and the simulator's together, by hours or days.
  */
 import { FaultPoint, type FaultHook, type FaultPlace, type Ledger, type SpendCap, type ChargeGateway, SpendCap as Cap, type ChargeRequest } from "@purser/core"
-import { ChargePipeline, PipelineOptions, type PipelineSettings, Sweeper } from "@purser/engine"
+import { ChargePipeline, PipelineOptions, type PipelineSettings, Sweeper, retryPolicy } from "@purser/engine"
 import { type Database, DatabaseClock, PgLedger, PgSpendCap } from "@purser/postgres"
 import type * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeClient, StripeGateway } from "@purser/stripe"
@@ -55,7 +55,7 @@ export const world = (database: (typeof TestDatabase.layers)[number][1], setting
     Layer.provideMerge(ChargePipeline.layer),
     Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, stripe)),
     Layer.provideMerge(Layer.mergeAll(database, StripeSim.layer(), Crash.layer)),
-    Layer.provide(PipelineOptions.layer({ worker: "world", backoffMs: 1, backoffMaxMs: 5, handBackMs: 0, attemptsMax: 4, ...settings }))
+    Layer.provide(PipelineOptions.layer({ worker: "world", retry: retryPolicy({ attemptsMax: 4, backoffMs: 1, backoffMaxMs: 5 }), handBackMs: 0, ...settings }))
   )
 
 /** Moves every clock: leases run out, keys are pruned. */

@@ -1,14 +1,14 @@
 /** Many at once at the edge of the cap, through the whole pipeline of two workers: exactly what fits is paid, by the books. */
 import { assert, describe, it } from "@effect/vitest"
 import { type ChargeRequest, SpendCap } from "@purser/core"
-import { ChargePipeline, PipelineOptions } from "@purser/engine"
+import { ChargePipeline, PipelineOptions, retryPolicy } from "@purser/engine"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { openCap, world } from "../src/World.ts"
 
-const secondWorker = ChargePipeline.layer.pipe(Layer.provide(PipelineOptions.layer({ worker: "second", backoffMs: 1 })))
+const secondWorker = ChargePipeline.layer.pipe(Layer.provide(PipelineOptions.layer({ worker: "second", retry: retryPolicy({ attemptsMax: 6, backoffMs: 1, backoffMaxMs: 5 }) })))
 
 /** All requests set off together, every other one at a second worker. */
 const together = Effect.fnUntraced(function*(requests: ReadonlyArray<ChargeRequest>) {

@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { CardDeclined, ChargeError, ChargeGateway, type ChargeOutcome, Ledger, LedgerError, LedgerUnavailable, type PipelineError } from "@purser/core"
-import { ChargePipeline, PipelineOptions, Sweeper } from "@purser/engine"
+import { ChargePipeline, PipelineOptions, Sweeper, retryPolicy } from "@purser/engine"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { type Fault, StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
@@ -182,7 +182,7 @@ for (const [name, database] of TestDatabase.layers) {
         yield* restoreBackup
         yield* advance("3 days")
         const restored = ChargePipeline.layer.pipe(
-          Layer.provide(PipelineOptions.layer({ worker: "restored", restorePointMs: 0, backoffMs: 1 }))
+          Layer.provide(PipelineOptions.layer({ worker: "restored", restorePointMs: 0, retry: retryPolicy({ attemptsMax: 6, backoffMs: 1, backoffMaxMs: 5 }) }))
         )
         const outcome = yield* charge.pipe(Effect.provide(restored, { local: true }))
         assert.strictEqual(outcome._tag, "Succeeded")
@@ -202,7 +202,7 @@ for (const [name, database] of TestDatabase.layers) {
         yield* restoreBackup
         yield* advance("3 days")
         const restored = ChargePipeline.layer.pipe(
-          Layer.provide(PipelineOptions.layer({ worker: "restored", restorePointMs: 0, backoffMs: 1 }))
+          Layer.provide(PipelineOptions.layer({ worker: "restored", restorePointMs: 0, retry: retryPolicy({ attemptsMax: 6, backoffMs: 1, backoffMaxMs: 5 }) }))
         )
         assert.strictEqual((yield* charge.pipe(Effect.provide(restored, { local: true })))._tag, "Succeeded")
         yield* paysOnce
@@ -225,7 +225,7 @@ for (const [name, database] of TestDatabase.layers) {
           })
           const pipeline = ChargePipeline.layer.pipe(
             Layer.provide(flaky),
-            Layer.provide(PipelineOptions.layer({ worker: "flaky", backoffMs: 1, backoffMaxMs: 2, attemptsMax: 3 }))
+            Layer.provide(PipelineOptions.layer({ worker: "flaky", retry: retryPolicy({ attemptsMax: 3, backoffMs: 1, backoffMaxMs: 2 }) }))
           )
           const error = yield* Effect.flip(charge.pipe(Effect.provide(Layer.orDie(pipeline), { local: true })))
           assert.strictEqual(error.reason._tag, "LedgerUnavailable")
@@ -280,7 +280,7 @@ for (const [name, database] of TestDatabase.layers) {
         assert.strictEqual(denied.outcome, "not_charged")
         const unreadable = ChargePipeline.layer.pipe(
           Layer.provide(Layer.succeed(ChargeGateway, { ...gateway, retrieve: () => Effect.fail(denied) })),
-          Layer.provide(PipelineOptions.layer({ worker: "blind", backoffMs: 1, attemptsMax: 1, handBackMs: 0 }))
+          Layer.provide(PipelineOptions.layer({ worker: "blind", retry: retryPolicy({ attemptsMax: 1, backoffMs: 1, backoffMaxMs: 5 }), handBackMs: 0 }))
         )
         const error = yield* Effect.flip(charge.pipe(Effect.provide(Layer.orDie(unreadable), { local: true })))
         assert.strictEqual(error.outcome, "unknown")

@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { type ChargeKey, FaultPoint, type FaultPlace, faultPlaces } from "@purser/core"
-import { ChargePipeline, PipelineOptions } from "@purser/engine"
+import { ChargePipeline, PipelineOptions, retryPolicy } from "@purser/engine"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
@@ -133,7 +133,7 @@ const workerAt = (worker: string, meeting: Meeting, request: ReturnType<typeof c
       ChargePipeline.layer.pipe(
         Layer.provide(Layer.succeed(FaultPoint, (place, chargeKey) =>
           place === meeting.place && chargeKey === meeting.chargeKey ? meeting.arrive : Effect.void)),
-        Layer.provide(PipelineOptions.layer({ worker, backoffMs: 1, backoffMaxMs: 5, handBackMs: 0, attemptsMax: 4 }))
+        Layer.provide(PipelineOptions.layer({ worker, retry: retryPolicy({ attemptsMax: 4, backoffMs: 1, backoffMaxMs: 5 }), handBackMs: 0 }))
       ),
       { local: true }
     )

@@ -1,15 +1,15 @@
-/** How long to wait before a step is tried again: exponential with jitter, or what the processor asked for. */
-import { type ChargeError, type ChargeErrorReason } from "@purser/core"
-import { Effect, Random } from "effect"
+/** When a step is tried again: the policy's schedule, driven by the error of the last try. */
+import type { ChargeError } from "@purser/core"
+import { Effect, Pull, Schedule } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
 
-/** Sleeps before try number `tried + 1`. */
-export const waitBefore = (settings: PipelineSettings, tried: number, error: ChargeError): Effect.Effect<void> =>
-  Effect.flatMap(Random.nextBetween(0.5, 1), (jitter) => {
-    const asked: ChargeErrorReason = error.reason
-    const own = Math.min(settings.backoffMs * 2 ** (tried - 1), settings.backoffMaxMs) * jitter
-    return Effect.sleep(asked._tag === "RateLimited" && asked.retryAfterMs !== null ? Math.max(own, asked.retryAfterMs) : own)
-  })
+/** Waits as the policy says and answers true, or answers false when it gives up. */
+export type NextTry = (error: ChargeError) => Effect.Effect<boolean>
+
+/** A fresh run of the policy, for one step of one charge. */
+export const startTries = (settings: PipelineSettings): Effect.Effect<NextTry> =>
+  Effect.map(Schedule.toStepWithSleep(settings.retry), (step) => (error: ChargeError) =>
+    step(error).pipe(Effect.as(true), Pull.catchDone(() => Effect.succeed(false))))
 
 /** A refusal that is certain: the same call would be refused again, and no money moved. */
 export const isDefinitive = (error: ChargeError): boolean => error.outcome === "not_charged" && !error.isRetryable

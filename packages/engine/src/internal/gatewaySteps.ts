@@ -7,7 +7,7 @@
 import { ChargeError, type ChargeGateway, type ClaimedCharge, type GatewayOrder, type GatewayPayment, UnexpectedAnswer } from "@purser/core"
 import { Effect, Result } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
-import { isDefinitive, isSpentKey, waitBefore } from "./backoff.ts"
+import { isDefinitive, isSpentKey, startTries } from "./backoff.ts"
 
 /** Clocks of two machines differ; a look-up starts this much before the first claim. */
 const skewMs = 300_000
@@ -19,7 +19,8 @@ export const orderOf = (charge: ClaimedCharge): GatewayOrder => ({
   generation: charge.generation
 })
 
-const bug = (charge: ClaimedCharge, detail: string) =>
+/** What is known of the money is not enough to decide. */
+const undecided = (charge: ClaimedCharge, detail: string) =>
   new ChargeError({ reason: new UnexpectedAnswer({ operation: "pipeline", detail }), chargeKey: charge.lease.chargeKey, requestId: null })
 
 /** Finds the object that an earlier holder may have left, else makes one. No money moves. */
@@ -33,41 +34,36 @@ export const obtain = Effect.fnUntraced(function*(
   const mustLook = settings.restorePointMs !== undefined || (charge.resumed && charge.sinceFirstClaimMs >= settings.lookUpAfterMs)
   let look = mustLook
   let spentKeys = 0
-  let last = bug(charge, "no try was made")
-  for (let tried = 1; tried <= settings.attemptsMax; tried++) {
+  const nextTry = yield* startTries(settings)
+  for (;;) {
     const found = look ? yield* Effect.result(gateway.find(order, sinceMs)) : Result.succeed(undefined)
     const created = Result.isSuccess(found) && found.success === undefined
       ? yield* Effect.result(gateway.create(order, spentKeys === 0 ? "" : `:r${spentKeys}`))
       : found
     if (Result.isSuccess(created) && created.success !== undefined) return created.success
     if (Result.isSuccess(created)) return yield* Effect.die(new Error("Bug: create answered nothing"))
-    last = created.failure
-    if (isDefinitive(last)) return yield* last
-    if (isSpentKey(last)) {
+    const error = created.failure
+    if (isDefinitive(error)) return yield* error
+    if (isSpentKey(error)) {
       // The stored answer hides whether an object was made: look for it before another key is used.
       spentKeys += 1
       look = true
     }
-    if (tried < settings.attemptsMax) yield* waitBefore(settings, tried, last)
+    if (!(yield* nextTry(error))) return yield* error
   }
-  return yield* last
 })
 
 /** Repeats a call that moves nothing until it answers, a bounded number of times. */
 export const patiently = Effect.fnUntraced(function*<A>(
   settings: PipelineSettings,
-  charge: ClaimedCharge,
   call: Effect.Effect<A, ChargeError>
 ): Effect.fn.Return<A, ChargeError> {
-  let last = bug(charge, "no try was made")
-  for (let tried = 1; tried <= settings.attemptsMax; tried++) {
+  const nextTry = yield* startTries(settings)
+  for (;;) {
     const answer = yield* Effect.result(call)
     if (Result.isSuccess(answer)) return answer.success
-    last = answer.failure
-    if (isDefinitive(last)) break
-    if (tried < settings.attemptsMax) yield* waitBefore(settings, tried, last)
+    if (isDefinitive(answer.failure) || !(yield* nextTry(answer.failure))) return yield* answer.failure
   }
-  return yield* last
 })
 
 /**
@@ -75,8 +71,8 @@ export const patiently = Effect.fnUntraced(function*<A>(
  * about the money, so that it is never taken for a refusal of the charge.
  */
 export const look = (gateway: ChargeGateway["Service"], settings: PipelineSettings, charge: ClaimedCharge, id: string) =>
-  patiently(settings, charge, gateway.retrieve(orderOf(charge), id)).pipe(
-    Effect.mapError((error) => isDefinitive(error) ? bug(charge, `${id} cannot be read: ${error.message}`) : error)
+  patiently(settings, gateway.retrieve(orderOf(charge), id)).pipe(
+    Effect.mapError((error) => isDefinitive(error) ? undecided(charge, `${id} cannot be read: ${error.message}`) : error)
   )
 
 /**
@@ -94,30 +90,28 @@ export const confirmUntilKnown = Effect.fnUntraced(function*(
   const order = orderOf(charge)
   let spentKeys = 0
   let unknownBefore = false
-  let last = bug(charge, "no try was made")
-  for (let tried = 1; tried <= settings.attemptsMax; tried++) {
+  const nextTry = yield* startTries(settings)
+  for (;;) {
     yield* beforeTry
     const confirmed = yield* Effect.result(
       gateway.confirm(order, { ...input, attempt: charge.attempt, keySuffix: spentKeys === 0 ? "" : `:r${spentKeys}` })
     )
     yield* afterTry
     if (Result.isSuccess(confirmed)) return confirmed.success
-    last = confirmed.failure
-    if (isDefinitive(last)) {
+    const error = confirmed.failure
+    if (isDefinitive(error)) {
       // A key that was taken away in between says nothing about an earlier confirm, which may have been executed.
-      return yield* last.reason._tag === "PermissionDenied" && (unknownBefore || charge.resumed)
-        ? bug(charge, `an earlier confirm is undecided: ${last.message}`)
-        : last
+      return yield* error.reason._tag === "PermissionDenied" && (unknownBefore || charge.resumed)
+        ? undecided(charge, `an earlier confirm is undecided: ${error.message}`)
+        : error
     }
-    if (tried === settings.attemptsMax) break
-    yield* waitBefore(settings, tried, last)
-    if (last.outcome === "unknown") {
+    if (!(yield* nextTry(error))) return yield* error
+    if (error.outcome === "unknown") {
       unknownBefore = true
       const payment = yield* look(gateway, settings, charge, input.id)
       if (payment.status !== "unconfirmed" && payment.status !== "declined") return payment
       // The object is unpaid and the key's answer is a stored 5xx: another key is safe, since the object is paid at most once.
-      if (isSpentKey(last)) spentKeys += 1
+      if (isSpentKey(error)) spentKeys += 1
     }
   }
-  return yield* last
 })
