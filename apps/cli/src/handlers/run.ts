@@ -3,7 +3,7 @@ import { type CapReport, type ChargeKey, Ledger, Money, RunLedger, type RunState
 import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
 import { loopbackTransports, Stores, type TransportName, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
-import { Clock, Config, Effect, Layer, Random, Ref } from "effect"
+import { Clock, Config, Effect, Layer, Random, Ref, type Scope } from "effect"
 import { Prompt } from "effect/cli"
 import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
 import type { InputOptions } from "../input/InputOptions.ts"
@@ -123,7 +123,8 @@ const runId = Effect.gen(function*() {
   return `${at}-${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")}`
 })
 
-const program = Effect.fnUntraced(function*(options: RunOptions) {
+/** `startWorkers` is called once there is something to dispatch: until then nothing in this process talks to Stripe. */
+const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: Effect.Effect<void, never, Scope.Scope>) {
   const runs = yield* BillingRun
   const cap = yield* SpendCap
   const id = yield* runId
@@ -160,6 +161,7 @@ const program = Effect.fnUntraced(function*(options: RunOptions) {
     Effect.onInterrupt(() => note("\nStopped. Run the same command again to go on."))
   )
   const open = openRows(yield* (yield* RunLedger).summary(id))
+  if (open > 0) yield* startWorkers
   const summary = yield* open === 0 ? dispatch : withProgress(dispatch, progress, open)
   const inRun = (open: CapReport) => plan.check.totals.some(({ total }) =>
     total.namespace === open.namespace && total.billingPeriod === open.billingPeriod && total.currency === open.currency)
@@ -167,15 +169,18 @@ const program = Effect.fnUntraced(function*(options: RunOptions) {
   yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried })
 })
 
-const workersOf = (count: number) =>
-  Layer.effectDiscard(Effect.gen(function*() {
-    const worker = yield* ChargeWorker
-    yield* Effect.forEach(Array.from({ length: count }), () => Effect.forkScoped(Effect.tapCause(worker.run, (cause) => Effect.logError("a worker stopped", cause))))
-  })).pipe(
-    Layer.provide(ChargeWorker.layerNoDeps),
-    Layer.provide(Sweeper.layerNoDeps),
-    Layer.provide(ChargePipeline.layer),
-    Layer.provide(StripeGateway.layerPaymentIntents)
+/** A worker with its key and settings checked, that does nothing until it is run. */
+const workerLayer = ChargeWorker.layerNoDeps.pipe(
+  Layer.provide(Sweeper.layerNoDeps),
+  Layer.provide(ChargePipeline.layer),
+  Layer.provide(StripeGateway.layerPaymentIntents)
+)
+
+const startWorkers = (worker: ChargeWorker["Service"], count: number) =>
+  Effect.forEach(
+    Array.from({ length: count }),
+    () => Effect.forkScoped(Effect.tapCause(worker.run, (cause) => Effect.logError("a worker stopped", cause))),
+    { discard: true }
   )
 
 const transportOf = (options: RunOptions) =>
@@ -189,13 +194,9 @@ const transportOf = (options: RunOptions) =>
 
 /** Runs a billing file to its end. */
 export const run = (options: RunOptions) => {
-  const workers = options.dryRun || options.workers === 0 ? Layer.empty : workersOf(options.workers)
-  return program(options).pipe(
-    Effect.provide(
-      workers.pipe(
-        Layer.provideMerge(BillingRun.layer),
-        Layer.provideMerge(Layer.merge(transportOf(options), Stores.layerConfig))
-      )
-    )
+  const base = BillingRun.layer.pipe(Layer.provideMerge(Layer.merge(transportOf(options), Stores.layerConfig)))
+  if (options.dryRun || options.workers === 0) return Effect.scoped(program(options, Effect.void)).pipe(Effect.provide(base))
+  return Effect.flatMap(ChargeWorker, (worker) => Effect.scoped(program(options, startWorkers(worker, options.workers)))).pipe(
+    Effect.provide(workerLayer.pipe(Layer.provideMerge(base)))
   )
 }
