@@ -69,3 +69,10 @@ export type Desk = Effect.Success<ReturnType<typeof desk>>
 export const paidAtLeast = (sim: StripeSim["Service"], payments: number): Effect.Effect<void> =>
   Effect.flatMap(sim.books, (books) =>
     books.reduce((sum, entry) => sum + entry.payments, 0) >= payments ? Effect.void : Effect.andThen(Effect.sleep(5), paidAtLeast(sim, payments)))
+
+/** Runs a test at a fresh desk with a simulator of its own. */
+export const atDesk = <E>(test: (desk: Desk) => Effect.Effect<void, E, Scope.Scope>) =>
+  Effect.scoped(Effect.flatMap(desk(), test)).pipe(Effect.provide(StripeSim.layer()))
+
+/** Two processes at a time: a machine for tests has few cores. */
+export const inPairs = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) => Effect.all(effects, { concurrency: 2 })

@@ -3,6 +3,8 @@ import { Duration, Effect } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 
+// Compiled once for all processes of a test run.
+const compileCache = fileURLToPath(new URL("../node_modules/.cache/compile", import.meta.url))
 const command = fileURLToPath(new URL("../../../apps/cli/test/support/purserWithFaults.ts", import.meta.url))
 
 /** How a process ended. `json` is its last line of output, when that is an object. */
@@ -31,6 +33,8 @@ export interface Running {
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
   /** Waits until standard output or error holds the text, and answers all that was said until then. */
   readonly says: (text: string) => Effect.Effect<string>
+  /** Waits for something that the process brings about; a process that ends before fails the test with what it said. */
+  readonly meanwhile: <A>(wait: Effect.Effect<A>) => Effect.Effect<A>
 }
 
 /** Starts `purser` with these arguments; it is killed with the scope. `stdin` is given to it whole. */
@@ -39,7 +43,7 @@ export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, 
     Effect.sync(() => {
       const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PURSER_")))
       const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", command, ...args], {
-        env: { ...inherited, ...quick, PURSER_STRIPE_KEY: "sk_test_e2e", ...env },
+        env: { ...inherited, NODE_COMPILE_CACHE: compileCache, ...quick, PURSER_STRIPE_KEY: "sk_test_e2e", ...env },
         stdio: ["pipe", "pipe", "pipe"],
         ...(cwd === undefined ? {} : { cwd })
       })
@@ -67,11 +71,16 @@ export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, 
           note()
         })
       })
+      const ended = Effect.promise(() => closed)
+      const meanwhile = <A>(wait: Effect.Effect<A>) =>
+        Effect.raceFirst(wait, Effect.flatMap(ended, ({ code, signal, stderr }) =>
+          Effect.die(new Error(`purser ${args.join(" ")} ended too early with ${code ?? signal}: ${stderr}`))))
       const running: Running = {
-        ended: Effect.promise(() => closed),
+        ended,
+        meanwhile,
         kill: (signal) => Effect.sync(() => void child.kill(signal)),
         says: (text) =>
-          Effect.callback<string>((resume) => {
+          meanwhile(Effect.callback<string>((resume) => {
             const watch = () => {
               if (!stdout.includes(text) && !stderr.includes(text)) return
               watchers.delete(watch)
@@ -79,7 +88,7 @@ export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, 
             }
             watchers.add(watch)
             watch()
-          })
+          }))
       }
       return { running, child }
     }),

@@ -46,14 +46,14 @@ describe("a run goes on", () => {
       const away = Effect.gen(function*() {
         yield* proxy.cut
         yield* at.sim.faults.release
-        yield* proxy.turnedAway(3)
+        yield* running.meanwhile(proxy.turnedAway(3))
         yield* proxy.mend
       })
       // Two charges are claimed and wait for their objects; nobody has claimed the others.
-      yield* arrived(at, /payment_intents$/, 2)
+      yield* running.meanwhile(arrived(at, /payment_intents$/, 2))
       yield* away
       // Two are paid, and nobody has been told.
-      yield* paidAtLeast(at.sim, 2)
+      yield* running.meanwhile(paidAtLeast(at.sim, 2))
       yield* away
       yield* finishes(at, running, env)
     })).pipe(Effect.provide(StripeSim.layer())), 120_000)
@@ -68,9 +68,9 @@ describe("a run goes on", () => {
         yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", nth: 3, times: 2 }, action: { kind: "delay", at: "after", delayMs: 600_000 } })
         const running = yield* at.start(args, env)
         // The fourth payment's answer is still on its way: its connection goes, and so does everything after it.
-        yield* paidAtLeast(at.sim, 4)
+        yield* running.meanwhile(paidAtLeast(at.sim, 4))
         yield* proxy.cut
-        yield* proxy.turnedAway(10)
+        yield* running.meanwhile(proxy.turnedAway(10))
         yield* proxy.mend
         yield* finishes(at, running, env)
       })).pipe(Effect.provide(StripeSim.layer())), 120_000)

@@ -18,7 +18,7 @@ describe("a run that is stopped", () => {
         // The fourth confirm arrives and stays without an answer, and so does each one after it: the stop meets a run in its middle.
         yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", nth: 4, times: "always" }, action: { kind: "delay", at: "after", delayMs: 600_000 } })
         const running = yield* at.start(args, { PURSER_DRAIN_TIMEOUT: "100 millis" })
-        yield* paidAtLeast(at.sim, 5)
+        yield* running.meanwhile(paidAtLeast(at.sim, 5))
         yield* running.kill(signal)
         const stopped = yield* running.ended
         assert.deepStrictEqual([stopped.code, stopped.signal], [130, null], stopped.stderr)
@@ -44,7 +44,7 @@ describe("two processes on one data folder", () => {
       at.write("bills.csv", csv(...tens(4)))
       yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", nth: 2 }, action: { kind: "delay", at: "during", delayMs: 600_000 } })
       const first = yield* at.start(["run", "bills.csv", "--json"])
-      yield* paidAtLeast(at.sim, 3)
+      yield* first.meanwhile(paidAtLeast(at.sim, 3))
       const others = yield* Effect.all([at.purser(["run", "bills.csv", "--json"]), at.purser(["status"])], { concurrency: 2 })
       for (const other of others) {
         assert.strictEqual(other.code, 1)

@@ -42,7 +42,7 @@ describe("workers elsewhere", () => {
       const run = yield* at.start(["run", "bills.csv", "--json", "--workers", "0", "--concurrency", "8"], {
         PURSER_ENDPOINT: `${a},${b}`, PURSER_REQUEST_TIMEOUT: "700 millis", PURSER_REQUEST_RETRIES: "1", PURSER_CLIENT_SOCKETS: "4"
       })
-      assert.strictEqual((yield* killed.ended).signal, "SIGKILL")
+      assert.strictEqual((yield* run.meanwhile(killed.ended)).signal, "SIGKILL")
       yield* still.kill("SIGSTOP")
       const next = yield* startWorker(at, a)
       const ended = yield* run.ended
@@ -66,7 +66,7 @@ describe("workers elsewhere", () => {
       yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", times: "always" }, action: { kind: "delay", at: "after", delayMs: 600_000 } })
       const worker = yield* startWorker(at, address)
       const run = yield* at.start(["run", "bills.csv", "--json", "--workers", "0"], { PURSER_ENDPOINT: address })
-      yield* paidAtLeast(at.sim, 4)
+      yield* run.meanwhile(paidAtLeast(at.sim, 4))
       yield* worker.kill("SIGTERM")
       yield* at.sim.faults.release
       const { code, signal, stderr } = yield* worker.ended

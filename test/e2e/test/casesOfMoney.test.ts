@@ -1,0 +1,187 @@
+/** What happens to money between runs, in the field: changed amounts, lost answers, borders, kills and late charges. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { atDesk, csv, type Desk, paidAtLeast, tens } from "../src/Desk.ts"
+
+const live = (title: string, test: Parameters<typeof atDesk>[0]) => it.live(title, () => atDesk(test), 120_000)
+const row = (customer: string, amount: string, period = "2026-07", item = "base") => `${customer},${period},${amount},USD,cus_${customer},pm_${customer},${item}`
+
+/** Customer, period, item and amount of everything that was paid; each once. */
+const charged = ({ paid }: Desk) =>
+  Effect.map(paid, (books) => {
+    assert.isTrue(books.every(({ payments }) => payments === 1))
+    return books.map((entry) => [entry.customer, entry.billingPeriod, entry.item, entry.amountMinor].join(" ")).toSorted()
+  })
+
+describe("cases: money", () => {
+  live("E1: another amount for a paid charge is a conflict that names both, and never a call", (at) =>
+    Effect.gen(function*() {
+      at.write("run1.csv", csv(row("acme", "19.00")))
+      at.write("run2.csv", csv(row("acme", "21.00")))
+      // With room for both amounts it is the ledger alone that stands in the way.
+      assert.strictEqual((yield* at.purser(["run", "run1.csv", "--json", "--expected-total", "100.00"])).code, 0)
+      const calls = yield* at.calls
+      const second = yield* at.purser(["run", "run2.csv", "--json", "--report", "report.csv"])
+      assert.deepStrictEqual([second.code, second.json?.["conflict"], second.json?.["succeeded"]], [2, 1, 0], second.stderr)
+      for (const text of [second.stderr, at.report("report.csv")[0]!["detail"]!]) {
+        assert.include(text, "the ledger holds 19.00 usd")
+        assert.include(text, "this row asks for 21.00 usd")
+      }
+      assert.strictEqual(yield* at.calls, calls)
+      assert.deepStrictEqual(yield* charged(at), ["acme 2026-07 base 1900"])
+    }))
+
+  live("E1: another amount for a charge whose outcome is unknown is a conflict too", (at) =>
+    Effect.gen(function*() {
+      at.write("run1.csv", csv(row("acme", "19.00")))
+      at.write("run2.csv", csv(row("acme", "21.00")))
+      const env = { PURSER_RUN_PATIENCE: "300 millis", PURSER_SWEEP: "false", PURSER_GATEWAY_ATTEMPTS: "2" }
+      // Stripe takes the money once, and every answer after that is lost.
+      yield* at.sim.faults.add(
+        { match: { path: "/v1/payment_intents/*/confirm", times: "always" }, action: { kind: "reset", at: "after" } },
+        { match: { method: "GET", times: "always" }, action: { kind: "reset", at: "before" } }
+      )
+      const first = yield* at.purser(["run", "run1.csv", "--json", "--expected-total", "100.00"], env)
+      assert.deepStrictEqual([first.code, first.json?.["unresolved"]], [2, 1], first.stderr)
+      const calls = yield* at.calls
+      const second = yield* at.purser(["run", "run2.csv", "--json"], env)
+      assert.deepStrictEqual([second.code, second.json?.["conflict"]], [2, 1], second.stderr)
+      assert.include(second.stderr, "the ledger holds 19.00 usd")
+      assert.strictEqual(yield* at.calls, calls)
+      yield* at.sim.faults.clear
+      const third = yield* at.purser(["run", "run1.csv", "--json"])
+      assert.deepStrictEqual([third.code, third.json?.["succeeded"]], [0, 1], third.stderr)
+      assert.deepStrictEqual(yield* charged(at), ["acme 2026-07 base 1900"])
+    }))
+
+  live("E3: charged, but the answer never came, came as a 5xx, or came too late: one charge each", (at) =>
+    Effect.gen(function*() {
+      at.write("e3.csv", csv(row("closed", "19.00"), row("error", "19.00"), row("proxy", "19.00"), row("late", "19.00")))
+      const confirmOf = (customer: string) => ({ path: "/v1/payment_intents/*/confirm", customer: `cus_${customer}` })
+      yield* at.sim.faults.add(
+        { match: confirmOf("closed"), action: { kind: "reset", at: "after" } },
+        { match: confirmOf("error"), action: { kind: "serverError", effect: "done", stored: true } },
+        { match: confirmOf("proxy"), action: { kind: "badGateway", effect: "done" } },
+        { match: confirmOf("late"), action: { kind: "delay", at: "after", delayMs: 600_000 } }
+      )
+      const ended = yield* at.purser(["run", "e3.csv", "--json"], { PURSER_STRIPE_TIMEOUT: "1 second" })
+      assert.deepStrictEqual([ended.code, ended.json?.["succeeded"], ended.json?.["paidMinor"]], [0, 4, { usd: 7600 }], ended.stderr)
+      assert.strictEqual((yield* charged(at)).length, 4)
+    }))
+
+  live("E7: a deleted customer fails its row alone; nobody is made anew, and its room is given back", (at) =>
+    Effect.gen(function*() {
+      at.write("e7.csv", csv(row("a", "10.00"), row("b_DELETED", "10.00"), row("c", "10.00"), row("d_NONE", "10.00")))
+      const ended = yield* at.purser(["run", "e7.csv", "--json", "--report", "report.csv"])
+      assert.deepStrictEqual([ended.code, ended.json?.["succeeded"], ended.json?.["rejected"]], [2, 2, 2], ended.stderr)
+      assert.deepStrictEqual(at.report("report.csv").map(({ detail, state }) => [state, detail]), [
+        ["succeeded", ""], ["rejected", "No such customer: 'cus_b_DELETED'"], ["succeeded", ""], ["rejected", "No such customer: 'cus_d_NONE'"]
+      ])
+      assert.isFalse((yield* at.sim.requests).some(({ method, path }) => method === "POST" && path.startsWith("/v1/customers")))
+      const caps = JSON.parse((yield* at.purser(["cap", "show", "--json"])).stdout) as ReadonlyArray<Record<string, unknown>>
+      assert.deepStrictEqual(caps.map(({ reservations, reservedMinor }) => [reservedMinor, reservations]), [[2000, 2]])
+    }))
+
+  live("F5: a charge counts in its own period; a full July leaves August alone", (at) =>
+    Effect.gen(function*() {
+      at.write("border.csv", csv(row("acme", "10.00"), row("beta", "10.00", "2026-08")))
+      at.write("late.csv", csv(row("gamma", "10.00")))
+      at.write("august.csv", csv(row("gamma", "10.00", "2026-08")))
+      const totals = ["--headroom", "1.00", "--expected-total", "2026-07:usd=10.00", "--expected-total", "2026-08:usd=20.00"]
+      assert.strictEqual((yield* at.purser(["run", "border.csv", "--json", ...totals])).code, 0)
+      const late = yield* at.purser(["run", "late.csv", "--json"])
+      assert.strictEqual(late.code, 1)
+      assert.include(late.stderr, "the rows of 2026-07 need 10.00 usd, the cap is 10.00, of which 10.00 are taken")
+      assert.strictEqual((yield* at.purser(["run", "august.csv", "--json"])).code, 0)
+      const caps = JSON.parse((yield* at.purser(["cap", "show", "--json"])).stdout) as ReadonlyArray<Record<string, unknown>>
+      assert.deepStrictEqual(caps.map(({ billingPeriod, reservedMinor }) => [billingPeriod, reservedMinor]).toSorted(), [["2026-07", 1000], ["2026-08", 2000]])
+      assert.deepStrictEqual(yield* charged(at), ["acme 2026-07 base 1000", "beta 2026-08 base 1000", "gamma 2026-08 base 1000"])
+    }))
+
+  live("G1: stopped after 3, killed after the payment of the fifth, resumed twice: ten payments, and totals that equal the file", (at) =>
+    Effect.gen(function*() {
+      at.write("ten.csv", csv(...tens(10)))
+      const args = ["run", "ten.csv", "--json", "--concurrency", "1"]
+      yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", nth: 4 }, action: { kind: "delay", at: "before", delayMs: 600_000 } })
+      const stopped = yield* at.start(args, { PURSER_DRAIN_TIMEOUT: "100 millis" })
+      yield* stopped.meanwhile(paidAtLeast(at.sim, 3))
+      yield* stopped.kill("SIGTERM")
+      assert.strictEqual((yield* stopped.ended).code, 130)
+      assert.strictEqual((yield* at.paid).length, 3)
+      yield* at.sim.faults.clear
+      const killed = yield* at.purser(args, { PURSER_FAULT: "after-confirm:2" })
+      assert.strictEqual(killed.signal, "SIGKILL", killed.stderr)
+      for (const settledBefore of [undefined, 10]) {
+        const resumed = yield* at.purser(args)
+        assert.deepStrictEqual([resumed.code, resumed.json?.["rows"], resumed.json?.["succeeded"], resumed.json?.["paidMinor"]], [0, 10, 10, { usd: 10_000 }])
+        if (settledBefore !== undefined) assert.strictEqual(resumed.json?.["alreadySettled"], settledBefore)
+      }
+      assert.strictEqual((yield* charged(at)).length, 10)
+    }))
+
+  live("G3: a row that nobody charged is named, and only that one is charged by the next run", (at) =>
+    Effect.gen(function*() {
+      at.write("ten.csv", csv(...tens(10)))
+      yield* at.sim.faults.add({ match: { customer: "cus_3", times: "always" }, action: { kind: "reset", at: "before" } })
+      const first = yield* at.purser(["run", "ten.csv", "--json", "--report", "report.csv"], { PURSER_RUN_PATIENCE: "500 millis" })
+      assert.deepStrictEqual([first.code, first.json?.["rows"], first.json?.["succeeded"], first.json?.["unresolved"]], [2, 10, 9, 1], first.stderr)
+      assert.deepStrictEqual(at.report("report.csv").filter(({ state }) => state !== "succeeded").map(({ customer_id, line }) => [line, customer_id]), [["5", "c3"]])
+      yield* at.sim.faults.clear
+      const before = yield* at.calls
+      // A refused file sends nothing at all, not even what an earlier run left open.
+      at.write("bad.csv", csv(row("acme", "1.005")))
+      assert.strictEqual((yield* at.purser(["run", "bad.csv", "--json"])).code, 1)
+      assert.strictEqual(yield* at.calls, before)
+      const second = yield* at.purser(["run", "ten.csv", "--json"])
+      assert.deepStrictEqual([second.code, second.json?.["succeeded"], second.json?.["alreadySettled"]], [0, 10, 9], second.stderr)
+      const moved = (yield* at.sim.requests).slice(before).reduce((sum, { paymentsMoved }) => sum + paymentsMoved, 0)
+      assert.strictEqual(moved, 1)
+      assert.strictEqual((yield* charged(at)).length, 10)
+    }))
+
+  live("G5: an answer that comes after its time-out settles nobody else's row", (at) =>
+    Effect.gen(function*() {
+      at.write("late.csv", csv(row("c1", "11.00"), row("c2", "12.00"), row("c3", "13.00")))
+      yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", customer: "cus_c1" }, action: { kind: "delay", at: "after", delayMs: 1500 } })
+      const ended = yield* at.purser(["run", "late.csv", "--json", "--report", "report.csv"], {
+        PURSER_REQUEST_TIMEOUT: "250 millis", PURSER_CLIENT_SOCKETS: "1", PURSER_CLIENT_JOIN: "1"
+      })
+      assert.deepStrictEqual([ended.code, ended.json?.["succeeded"]], [0, 3], ended.stderr)
+      assert.deepStrictEqual(at.report("report.csv").map(({ amount, received }) => [amount, received]), [["11.00", "11.00"], ["12.00", "12.00"], ["13.00", "13.00"]])
+      assert.deepStrictEqual(yield* charged(at), ["c1 2026-07 base 1100", "c2 2026-07 base 1200", "c3 2026-07 base 1300"])
+    }))
+
+  live("H1: a period that has not begun, is not over or is long past is billed only by name", (at) =>
+    Effect.gen(function*() {
+      const year = new Date(yield* Clock.currentTimeMillis).getUTCFullYear()
+      const [future, open, past] = [`${year + 1}-10`, `${year}`, `${year - 2}-10`]
+      at.write("h1.csv", csv(row("acme", "10.00", future), row("beta", "10.00", open), row("gamma", "10.00", past)))
+      const refused = yield* at.purser(["run", "h1.csv", "--json"])
+      assert.strictEqual(refused.code, 1)
+      assert.include(refused.stderr, `line 2, column billing_period: "${future}" has not begun`)
+      const asked = yield* at.purser(["run", "h1.csv", "--json", "--skip-invalid"])
+      assert.strictEqual(asked.code, 1)
+      assert.include(asked.stderr, `${open} is not over yet: allow it by name with --allow-period`)
+      assert.strictEqual(yield* at.calls, 0)
+      const allowed = yield* at.purser(["run", "h1.csv", "--json", "--allow-period", future!, "--allow-period", open!])
+      assert.strictEqual(allowed.code, 0, allowed.stderr)
+      assert.include(allowed.stderr, `over for more than a year: ${past}`)
+      assert.strictEqual((yield* charged(at)).length, 3)
+    }))
+
+  live("H3: a difference is a line of its own; a new amount for a paid line is a conflict", (at) =>
+    Effect.gen(function*() {
+      at.write("h3.csv", csv(row("acme", "20.00"), row("acme", "15.00", "2026-07", "upgrade-1"), row("acme", "35.00")))
+      at.write("july.csv", csv(row("acme", "20.00")))
+      at.write("upgrade.csv", csv(row("acme", "15.00", "2026-07", "upgrade-1"), row("acme", "35.00")))
+      const whole = yield* at.purser(["run", "h3.csv", "--json"])
+      assert.strictEqual(whole.code, 1)
+      assert.include(whole.stderr, "lines 2 and 4 are one charge")
+      assert.strictEqual((yield* at.purser(["run", "july.csv", "--json", "--expected-total", "100.00"])).code, 0)
+      const upgrade = yield* at.purser(["run", "upgrade.csv", "--json"])
+      assert.deepStrictEqual([upgrade.code, upgrade.json?.["succeeded"], upgrade.json?.["conflict"], upgrade.json?.["paidMinor"]], [2, 1, 1, { usd: 1500 }])
+      const charges = (yield* at.purser(["status", "2026-07", "--json"])).json?.["charges"] as ReadonlyArray<Record<string, unknown>>
+      assert.deepStrictEqual(charges.map(({ receivedMinor, state }) => [state, receivedMinor]), [["succeeded", 3500]])
+      assert.deepStrictEqual(yield* charged(at), ["acme 2026-07 base 2000", "acme 2026-07 upgrade-1 1500"])
+    }))
+})
