@@ -16,8 +16,9 @@ const together = Effect.fnUntraced(function*(requests: ReadonlyArray<ChargeReque
   const first = yield* ChargePipeline
   return yield* Effect.gen(function*() {
     const second = yield* ChargePipeline
-    const waiting = yield* Effect.forkChild(Effect.all(
-      requests.map((request, index) => Effect.andThen(Deferred.await(start), (index % 2 === 0 ? first : second).charge(request))),
+    const waiting = yield* Effect.forkChild(Effect.forEach(
+      requests,
+      (request, index) => Effect.andThen(Deferred.await(start), (index % 2 === 0 ? first : second).charge(request)),
       { concurrency: "unbounded" }
     ))
     yield* Deferred.succeed(start, undefined)

@@ -46,7 +46,8 @@ describe("a run goes on", () => {
       const away = Effect.gen(function*() {
         yield* proxy.cut
         yield* at.sim.faults.release
-        yield* running.meanwhile(proxy.turnedAway(3))
+        // Long enough for every step's patience to end, and for the run to miss its own book.
+        yield* running.meanwhile(proxy.turnedAway(25))
         yield* proxy.mend
       })
       // Two charges are claimed and wait for their objects; nobody has claimed the others.
