@@ -36,8 +36,8 @@ export interface RunTotal {
   readonly currency: Currency
   readonly rows: number
   readonly amountMinor: bigint
-  /** The part whose charges hold room under the cap already, from an earlier run. */
-  readonly reservedMinor: bigint
+  /** The part that needs no more room under the cap: it holds some, is settled, or conflicts with the ledger and is not charged. */
+  readonly coveredMinor: bigint
 }
 
 /** How one row of the run stands in the ledger. `conflict`: the ledger holds other terms for this identity. `quarantined` rows wait for a person. */

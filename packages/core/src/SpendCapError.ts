@@ -1,8 +1,15 @@
 /** What the spend cap refuses or fails with. This try of the charge did not ask Stripe for money. */
 import { Schema } from "effect"
 import { ChargeKey } from "./ChargeKey.ts"
+import { parseCurrency } from "./Currency.ts"
+import { Money } from "./Money.ts"
 
 const id = (name: string) => `@purser/core/SpendCapError/${name}`
+
+const money = (minor: number, code: string): string => {
+  const currency = parseCurrency(code)
+  return currency === undefined ? `${minor} ${code}` : `${Money.formatMinor(minor, currency)} ${currency}`
+}
 
 /** The amount does not fit under the cap of its period and currency. All figures in minor units. */
 export class CapExceeded extends Schema.TaggedError<CapExceeded>(id("CapExceeded"))("CapExceeded", {
@@ -13,7 +20,9 @@ export class CapExceeded extends Schema.TaggedError<CapExceeded>(id("CapExceeded
   requestedMinor: Schema.Int
 }) {
   override get message() {
-    return `${this.requestedMinor} ${this.currency} do not fit under the cap of ${this.capMinor} for ${this.billingPeriod}: ${this.reservedMinor} are taken`
+    return `${money(this.requestedMinor, this.currency)} do not fit under the cap of ${money(this.capMinor, this.currency)} for ${this.billingPeriod}: ${
+      money(this.reservedMinor, this.currency)
+    } are taken`
   }
   get isRetryable() {
     return false
@@ -54,7 +63,7 @@ export class CapAlreadyOpen extends Schema.TaggedError<CapAlreadyOpen>(id("CapAl
   requestedMinor: Schema.Int
 }) {
   override get message() {
-    return `the cap for ${this.billingPeriod} ${this.currency} is open at ${this.capMinor}, not ${this.requestedMinor}; raise it explicitly`
+    return `the cap for ${this.billingPeriod} is open at ${money(this.capMinor, this.currency)}, not ${money(this.requestedMinor, this.currency)}; raise it explicitly`
   }
   get isRetryable() {
     return false

@@ -108,12 +108,12 @@ export class BillingRun extends Context.Service<BillingRun, {
           const expected = decisions.find(({ scope }) => same(scope, total))?.expected
           const capMinor = expected === undefined ? open?.capMinor ?? 0n : capOf(expected.expectedMinor, expected.headroomPercent)
           const reservedMinor = open?.reservedMinor ?? 0n
-          const neededMinor = total.amountMinor - total.reservedMinor
+          const neededMinor = total.amountMinor - total.coveredMinor
           if (overCap === "refuse" && open?.closed === true && neededMinor > 0n) {
             const { billingPeriod, currency } = total
             return yield* new SpendCapError({ reason: new CapClosed({ billingPeriod, currency }), chargeKey: null })
           }
-          if (overCap === "refuse" && reservedMinor + neededMinor > capMinor) {
+          if (overCap === "refuse" && neededMinor > 0n && reservedMinor + neededMinor > capMinor) {
             return yield* new RunError({
               reason: new TotalOverCap({ billingPeriod: total.billingPeriod, currency: total.currency, neededMinor, reservedMinor, capMinor })
             })

@@ -29,7 +29,7 @@ const TotalRow = Schema.Struct({
   currency: Currency,
   rows: Schema.BigInt,
   amount_minor: Schema.String,
-  reserved_minor: Schema.String
+  covered_minor: Schema.String
 })
 const LockRow = Schema.Struct({ planned: Schema.Boolean })
 const PlanRow = Schema.Struct({ planned: Schema.BigInt, rows: Schema.BigInt })
@@ -117,7 +117,7 @@ const make = Effect.gen(function*() {
           currency: row.currency,
           rows: Number(row.rows),
           amountMinor: BigInt(row.amount_minor),
-          reservedMinor: BigInt(row.reserved_minor)
+          coveredMinor: BigInt(row.covered_minor)
         })),
     plan: (runId) =>
       retryRolledBack(sql.withTransaction(planOnce(runId))).pipe(

@@ -128,7 +128,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
         assert.deepStrictEqual(yield* book.totals("discarded"), [])
       }))
 
-    it.effect("sums per namespace, period and currency, and tells what holds room already", () =>
+    it.effect("sums per namespace, period and currency, and tells what needs no more room: held, settled or in conflict", () =>
       Effect.gen(function*() {
         const book = yield* RunLedger
         const cap = yield* SpendCap
@@ -137,17 +137,20 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
           paid,
           chargeFor("sum-b", "2011-08", { amountMinor: 99_999_999 }),
           chargeFor("sum-c", "2011-08", { amountMinor: 5_000, currency: "eur" }),
-          chargeFor("sum-d", "2011-09", { amountMinor: 100 })
+          chargeFor("sum-d", "2011-09", { amountMinor: 100 }),
+          chargeFor("sum-e", "2011-09", { amountMinor: 21 })
         ]
+        // The ledger holds other terms for the last one: it will not be charged.
+        yield* (yield* Ledger).claim(chargeFor("sum-e", "2011-09", { amountMinor: 19 }), "sums")
         yield* cap.open({ ...paid, expectedMinor: 10n ** 12n, headroomPercent: 100 })
         yield* cap.reserve({ ...paid, chargeKey: paid.chargeKey, attempt: 1, amountMinor: paid.amountMinor })
         yield* pay(paid)
         yield* staged("sums", rowsOf(requests))
         const totals = (yield* book.totals("sums")).toSorted((x, y) => `${x.billingPeriod}${x.currency}`.localeCompare(`${y.billingPeriod}${y.currency}`))
-        assert.deepStrictEqual(totals.map((total) => [total.billingPeriod, total.currency, total.rows, total.amountMinor, total.reservedMinor]), [
+        assert.deepStrictEqual(totals.map((total) => [total.billingPeriod, total.currency, total.rows, total.amountMinor, total.coveredMinor]), [
           ["2011-08", "eur", 1, 5_000n, 0n],
           ["2011-08", "usd", 2, 169_999_999n, 70_000_000n],
-          ["2011-09", "usd", 1, 100n, 0n]
+          ["2011-09", "usd", 2, 121n, 21n]
         ])
       }))
 

@@ -28,7 +28,7 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
     const { run } = yield* ChargeWorker
     const database = yield* Database
     const endpoint = options.endpoint ?? (yield* Config.String("PURSER_ENDPOINT").pipe(Config.withDefault("tcp://127.0.0.1:5555")))
-    yield* note(`worker on ${endpoint}, ledger ${database.label}`)
+    yield* note(`starting a worker on ${endpoint}, ledger ${database.label}`)
     return yield* serving(run)
   }).pipe(Effect.provide(stack))
 }

@@ -71,12 +71,13 @@ export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Led
         const groups = Map.groupBy(run(runId).rows, ({ request: r }) => JSON.stringify([r.namespace, r.billingPeriod, r.currency]))
         return [...groups.values()].map((rows): RunTotal => {
           const { billingPeriod, currency, namespace } = rows[0]!.request
-          const held = rows.filter(({ chargeKey }) => {
+          // The memory ledger cannot see the cap: a charge in work is taken to hold its room.
+          const covered = rows.filter(({ chargeKey, request }) => {
             const charge = charges.get(chargeKey)
-            return charge !== undefined && charge.state !== "planned" && !["declined", "rejected", "canceled"].includes(charge.state)
+            return charge !== undefined && (charge.state !== "planned" || !sameTerms(chargeTerms(charge.request), chargeTerms(request)))
           })
           const sum = (list: ReadonlyArray<RunRow>) => list.reduce((total, row) => total + BigInt(row.request.amountMinor), 0n)
-          return { namespace, billingPeriod, currency, rows: rows.length, amountMinor: sum(rows), reservedMinor: sum(held) }
+          return { namespace, billingPeriod, currency, rows: rows.length, amountMinor: sum(rows), coveredMinor: sum(covered) }
         })
       }),
     plan: (runId) =>

@@ -37,9 +37,11 @@ from purser.run_rows where run_id = $1::text group by charge_key having count(*)
 
 /** run */
 export const totals = `select r.namespace, r.billing_period, r.currency, count(*) as rows, sum(r.amount_minor) as amount_minor,
-  coalesce(sum(v.amount_minor), 0) as reserved_minor
-from purser.run_rows r left join purser.cap_reservations v on v.charge_key = r.charge_key
-  and v.namespace = r.namespace and v.billing_period = r.billing_period and v.currency = r.currency
+  coalesce(sum(r.amount_minor) filter (where v.charge_key is not null or c.state not in ${open} or (c.charge_key is not null and ${conflict})), 0)
+    as covered_minor
+from purser.run_rows r left join purser.charges c on c.charge_key = r.charge_key
+  left join purser.cap_reservations v on v.charge_key = r.charge_key
+    and v.namespace = r.namespace and v.billing_period = r.billing_period and v.currency = r.currency
 where r.run_id = $1::text group by r.namespace, r.billing_period, r.currency order by r.namespace, r.billing_period, r.currency`
 
 /** run. Makes the row if none is there, and holds it until the plan is done. */
