@@ -47,7 +47,7 @@ if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
       "pnpm could not be installed through npm")
   }
   console.error("Setting up: packages …")
-  run(pnpm, ["install", "--frozen-lockfile", "--reporter=append-only"], "the packages could not be installed")
+  run(pnpm, ["install", "--frozen-lockfile", "--reporter=append-only", "--loglevel=error"], "the packages could not be installed")
   run(node, ["--disable-warning=ExperimentalWarning", join(root, "packages", "postgres", "scripts", "buildSeed.ts")],
     "the seed of the embedded database could not be made")
   writeFileSync(stamp, wanted)

@@ -2,8 +2,10 @@
 import { NodeServices } from "@effect/platform-node"
 import { Cause, Config, Effect, Layer, Logger, References } from "effect"
 import { Command } from "effect/cli"
+import { RunError } from "@purser/engine"
 import { CommandFailed, exitStatus } from "./CommandFailed.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
+import { retryCommand } from "./commands/retryCommand.ts"
 import { runCommand } from "./commands/runCommand.ts"
 import { simCommand } from "./commands/simCommand.ts"
 import { capCommand, statusCommand, sweepCommand } from "./commands/storeCommands.ts"
@@ -15,7 +17,7 @@ export const version = "0.1.0"
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, capCommand, keyCommand, simCommand])
+  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, capCommand, keyCommand, simCommand])
 )
 
 const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>
@@ -31,11 +33,17 @@ const textOf = (error: unknown): string => {
     const problem = error.message.replaceAll(/\s*at \["[A-Z_]+"\]/g, "").replace(/^SchemaError\((.*)\)$/s, "$1").trim()
     return key === undefined ? `configuration: ${problem}` : `${key} is not set, or its value is not valid: ${problem} (see docs/configuration.md)`
   }
+  if (error instanceof RunError && error.reason._tag === "TotalOverCap") {
+    const { billingPeriod, currency } = error.reason
+    return `${error.message}\nRaise the cap (purser cap raise ${billingPeriod} --currency ${currency} --expected-total … --reason …), or charge what fits (--over-cap fits).`
+  }
   return error instanceof Error ? error.message || error.name : String(error)
 }
 
 /** Runs the command line; fails only with {@link CommandFailed}, whose text the user has seen. */
 export const program = Command.run(purser, { version }).pipe(
+  // Inside the handler of failures: a wrong PURSER_LOG_LEVEL is one.
+  Effect.provide(logging),
   Effect.catch((error) => {
     if (error._tag === "CommandFailed") return Effect.andThen(note(error.text), Effect.fail(error))
     // The command-line library has shown its own errors, with the help of the command.
@@ -49,5 +57,5 @@ export const program = Command.run(purser, { version }).pipe(
       Effect.fail(new CommandFailed({ text: textOf(defect), status: exitStatus.refused }))
     )
   ),
-  Effect.provide([logging, NodeServices.layer])
+  Effect.provide(NodeServices.layer)
 )

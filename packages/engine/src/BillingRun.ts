@@ -10,6 +10,7 @@ import {
   CapClosed, SpendCap, SpendCapError, type SubmitError
 } from "@purser/core"
 import { Clock, Config, Context, Duration, Effect, Layer, Option, Ref, Schedule, Stream } from "effect"
+import { boundedInt } from "./internal/boundedInt.ts"
 import { DuplicateIdentities, NothingToCharge, RunError, TotalOverCap } from "./RunError.ts"
 
 /** What a person expects one cap's charges to add up to. `undefined` keeps a cap that is open as it is. */
@@ -45,6 +46,13 @@ export interface PlanReport {
   readonly present: number
 }
 
+/** Which planned run, with how many requests in flight, and where its progress is to be kept. */
+export interface DispatchInput {
+  readonly runId: string
+  readonly concurrency: number
+  readonly progress?: Ref.Ref<RunProgress>
+}
+
 /** How far a dispatch is; counts of rows. */
 export interface RunProgress {
   readonly submitted: number
@@ -66,7 +74,7 @@ export const openRows = (summary: ReadonlyArray<RunStateTotal>): number =>
   summary.filter(isOpen).reduce((sum, total) => sum + total.rows, 0)
 
 const options = Config.all({
-  pageSize: Config.Int("PURSER_RUN_PAGE").pipe(Config.withDefault(1000)),
+  pageSize: boundedInt("PURSER_RUN_PAGE", { minimum: 1, maximum: 100_000, default: 1000 }),
   patience: Config.Duration("PURSER_RUN_PATIENCE").pipe(Config.withDefault(Duration.seconds(60))),
   pause: Config.Duration("PURSER_RUN_PAUSE").pipe(Config.withDefault(Duration.seconds(1)))
 })
@@ -79,11 +87,7 @@ export class BillingRun extends Context.Service<BillingRun, {
    * Submits all rows that are still to be charged, again and again while some stay open, until none is or until nothing
    * has been settled for `PURSER_RUN_PATIENCE`. Answers the run's own account from the ledger.
    */
-  readonly dispatch: (input: {
-    readonly runId: string
-    readonly concurrency: number
-    readonly progress?: Ref.Ref<RunProgress>
-  }) => Effect.Effect<ReadonlyArray<RunStateTotal>, LedgerError>
+  readonly dispatch: (input: DispatchInput) => Effect.Effect<ReadonlyArray<RunStateTotal>, LedgerError>
 }>()("@purser/engine/BillingRun") {
   /** Runs over the app's transport, run book and cap. */
   static readonly layer: Layer.Layer<BillingRun, Config.ConfigError, ChargeClient | RunLedger | SpendCap> = Layer.effect(
@@ -145,7 +149,7 @@ export class BillingRun extends Context.Service<BillingRun, {
           Effect.withSpan("BillingRun.plan", { attributes: { runId: input.runId } })
         )
 
-      const submit = (row: RunRow, progress: Ref.Ref<RunProgress> | undefined) => {
+      const submit = (row: RunRow, progress: Ref.Ref<RunProgress> | undefined, settledOne: Effect.Effect<void>) => {
         const note = (tag: keyof RunProgress["outcomes"], lastError?: string) =>
           progress === undefined ? Effect.void : Ref.update(progress, (p): RunProgress => ({
             submitted: p.submitted + 1,
@@ -153,11 +157,10 @@ export class BillingRun extends Context.Service<BillingRun, {
             lastError: lastError ?? p.lastError
           }))
         return client.submit(row.request).pipe(
-          Effect.flatMap((outcome) => Effect.as(note(outcome._tag), 1)),
+          Effect.flatMap((outcome) => Effect.andThen(note(outcome._tag), settledOne)),
           Effect.catch((error: SubmitError) =>
             Effect.logDebug(`line ${row.line} stays open: ${error.message}`).pipe(
-              Effect.andThen(note("error", error.message)),
-              Effect.as(0)
+              Effect.andThen(note("error", error.message))
             )
           )
         )
@@ -171,27 +174,39 @@ export class BillingRun extends Context.Service<BillingRun, {
           times: Math.ceil(Duration.toMillis(patience) / Math.max(1, Duration.toMillis(pause)))
         })
 
-      /** One pass over all rows that are due; answers how many were settled. */
-      const pass = (runId: string, concurrency: number, progress: Ref.Ref<RunProgress> | undefined) =>
+      /** One pass over all rows that are due. */
+      const pass = ({ concurrency, progress, runId }: DispatchInput, settledOne: Effect.Effect<void>) =>
         Stream.paginate<number, RunRow, LedgerError>(0, (afterLine) =>
           Effect.map(waitForBook(book.pending(runId, afterLine, pageSize)), (rows) =>
             [rows, rows.length < pageSize ? Option.none() : Option.some(rows[rows.length - 1]!.line)] as const)
         ).pipe(
-          Stream.mapEffect((row) => submit(row, progress), { concurrency, unordered: true }),
-          Stream.runFold(() => 0, (sum, settled) => sum + settled)
+          Stream.mapEffect((row) => submit(row, progress, settledOne), { concurrency, unordered: true }),
+          Stream.runDrain
         )
 
-      const dispatch = Effect.fn("BillingRun.dispatch")(function*(input: { readonly runId: string; readonly concurrency: number; readonly progress?: Ref.Ref<RunProgress> }) {
+      const dispatch = Effect.fn("BillingRun.dispatch")(function*(input: DispatchInput) {
         let lastOpen = Number.POSITIVE_INFINITY
         let lastProgressMs = yield* Clock.currentTimeMillis
+        const settledOne = Effect.map(Clock.currentTimeMillis, (nowMs) => {
+          lastProgressMs = nowMs
+        })
+        const patienceMs = Duration.toMillis(patience)
+        // A pass over many rows that nobody answers would take hours: it ends when nothing has been settled for so long.
+        const impatience: Effect.Effect<void> = Effect.gen(function*() {
+          for (;;) {
+            const leftMs = lastProgressMs + patienceMs - (yield* Clock.currentTimeMillis)
+            if (leftMs <= 0) return
+            yield* Effect.sleep(leftMs)
+          }
+        })
         for (;;) {
-          yield* pass(input.runId, input.concurrency, input.progress)
+          yield* Effect.raceFirst(pass(input, settledOne), impatience)
           const summary = yield* waitForBook(book.summary(input.runId))
           const open = openRows(summary)
           const nowMs = yield* Clock.currentTimeMillis
           if (open < lastOpen) lastProgressMs = nowMs
           lastOpen = open
-          if (open === 0 || nowMs - lastProgressMs >= Duration.toMillis(patience)) {
+          if (open === 0 || nowMs - lastProgressMs >= patienceMs) {
             yield* book.finish(input.runId, "finished")
             return summary
           }

@@ -307,7 +307,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const chargeKey = request.chargeKey
         if (request.senderKey !== undefined && request.senderKey !== chargeKey) {
           yield* Metric.update(foreignKeys, 1)
-          yield* Effect.logDebug("the sender's idempotency key differs from ours; ours is used")
+          yield* Effect.logInfo("the sender's idempotency key differs from ours; ours is used")
         }
         if (request.allowFuture !== true && !periodHasBegun(request.billingPeriod, yield* Clock.currentTimeMillis)) {
           return yield* new ChargeError({

@@ -1,5 +1,6 @@
 /** What the pipeline may be told: who it is, how patient it is with the processor, and from when it must look before it creates. */
 import type { ChargeError, LedgerError } from "@purser/core"
+import { boundedInt } from "./internal/boundedInt.ts"
 import { Config, Context, Duration, Effect, Layer, Option, Random, Schedule } from "effect"
 
 /** Settings of the pipeline; durations in milliseconds. */
@@ -23,7 +24,7 @@ export interface PipelineSettings {
 
 const settings = Config.all({
   worker: Config.option(Config.NonEmptyString("PURSER_WORKER")),
-  attemptsMax: Config.Int("PURSER_GATEWAY_ATTEMPTS").pipe(Config.withDefault(6)),
+  attemptsMax: boundedInt("PURSER_GATEWAY_ATTEMPTS", { minimum: 1, maximum: 100, default: 6 }),
   backoff: Config.Duration("PURSER_GATEWAY_BACKOFF").pipe(Config.withDefault(Duration.millis(250))),
   backoffMax: Config.Duration("PURSER_GATEWAY_BACKOFF_MAX").pipe(Config.withDefault(Duration.seconds(8))),
   handBack: Config.Duration("PURSER_HAND_BACK").pipe(Config.withDefault(Duration.seconds(5))),

@@ -5,6 +5,7 @@
 import { type ChargeGateway, Ledger, type LedgerError, type PipelineError, type SpendCap } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Option, Result } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
+import { boundedInt } from "./internal/boundedInt.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
 /** What one sweep did. `unsettled` charges were tried and are still open; `released` gave their room under the cap back. */
@@ -17,8 +18,8 @@ export interface SweepReport {
 
 const options = Config.all({
   interval: Config.Duration("PURSER_SWEEP_INTERVAL").pipe(Config.withDefault(Duration.seconds(5))),
-  batch: Config.Int("PURSER_SWEEP_BATCH").pipe(Config.withDefault(256)),
-  concurrency: Config.Int("PURSER_SWEEP_CONCURRENCY").pipe(Config.withDefault(64))
+  batch: boundedInt("PURSER_SWEEP_BATCH", { minimum: 1, maximum: 10_000, default: 256 }),
+  concurrency: boundedInt("PURSER_SWEEP_CONCURRENCY", { minimum: 1, maximum: 10_000, default: 64 })
 })
 
 /** Sweeps on demand, or for ever. */
@@ -76,7 +77,8 @@ export class Sweeper extends Context.Service<Sweeper, {
         sweepOnce,
         run: sweepOnce.pipe(
           Effect.tap(({ settled, taken }) => taken === 0 ? Effect.void : Effect.logInfo(`swept ${taken} charges, ${settled} settled`)),
-          Effect.catchCause((cause) => Effect.logWarning("a sweep failed; the next one tries again", cause)),
+          Effect.catch((error) => Effect.logWarning(`a sweep failed, the next one tries again: ${error.message}`)),
+          Effect.catchDefect((defect) => Effect.logError("a sweep failed inside; the next one tries again", defect)),
           Effect.andThen(Effect.sleep(interval)),
           Effect.forever
         )

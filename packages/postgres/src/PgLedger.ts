@@ -29,6 +29,13 @@ export interface PgLedgerOptions {
   readonly inFlight?: number
 }
 
+/** A lease that ends before its holder can act would hand every charge round for ever. */
+const leaseConfig = Config.schema(
+  Schema.DurationFromString.check(Schema.makeFilter((lease: Duration.Duration) =>
+    (Duration.toMillis(lease) >= 100 && Duration.toMillis(lease) <= 3_600_000) || "expected from 100 millis to 1 hour")),
+  "PURSER_LEASE"
+).pipe(Config.withDefault(Duration.seconds(15)))
+
 const reopenChunk = 5000
 
 const sameTerms = (a: Batches.ClaimInput, b: Batches.ClaimInput) => JSON.stringify(chargeTerms(a.request)) === JSON.stringify(chargeTerms(b.request))
@@ -150,7 +157,7 @@ export const PgLedger: {
 } = {
   layer: Layer.effect(
     Ledger,
-    Effect.flatMap(Config.Duration("PURSER_LEASE").pipe(Config.withDefault(Duration.seconds(15))), (lease) => make({ lease }))
+    Effect.flatMap(leaseConfig, (lease) => make({ lease }))
   ),
   layerWith: (options) => Layer.effect(Ledger, make(options))
 }

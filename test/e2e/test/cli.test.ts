@@ -85,7 +85,7 @@ describe("purser run", () => {
       const lines = at.report("report.csv")
       assert.deepStrictEqual(lines.map((row) => [row["line"], row["customer_id"], row["amount"], row["state"], row["received"]]), [
         ["2", "paid", "10.00", "succeeded", "10.00"], ["3", "asks", "11.00", "requires_action", ""], ["4", "later", "12.00", "processing", ""],
-        ["5", "gone", "13.00", "rejected", ""], ["6", "poor", "14.00", "declined", ""], ["7", "", "", "refused", ""]
+        ["5", "gone", "13.00", "rejected", ""], ["6", "poor", "14.00", "declined", ""], ["7", "", "", "rejected", ""]
       ])
       assert.match(lines[0]!["payment_intent"]!, /^pi_/)
       assert.include(lines[3]!["detail"]!, "No such customer")

@@ -16,7 +16,7 @@ const flags = {
     Flag.atLeast(0)
   ),
   headroom: Flag.String("headroom").pipe(
-    Flag.withDescription("The cap is the expected total times this factor"),
+    Flag.withDescription("The cap is the expected total times this factor (default: 1.10)"),
     Flag.withDefault("1.10")
   ),
   period: Flag.String("period").pipe(Flag.withDescription("Refuse rows of any other period"), Flag.optional),
@@ -29,10 +29,10 @@ const flags = {
     Flag.optional
   ),
   workers: Flag.Int("workers").pipe(
-    Flag.withDescription("Workers in this process; 0 only dispatches to `purser worker` elsewhere"),
+    Flag.withDescription("Workers in this process (default: 1); 0 only dispatches to `purser worker` elsewhere"),
     Flag.withDefault(1)
   ),
-  concurrency: Flag.Int("concurrency").pipe(Flag.withDescription("Requests in flight"), Flag.withDefault(128)),
+  concurrency: Flag.Int("concurrency").pipe(Flag.withDescription("Requests in flight (default: 128)"), Flag.withDefault(128)),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Read and check only; plan and send nothing"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false)),
   yes: Flag.Boolean("yes").pipe(Flag.withAlias("y"), Flag.withDescription("Answer every question with yes"), Flag.withDefault(false)),
@@ -80,7 +80,8 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
   if (Option.isSome(period) && Result.isFailure(period.value)) return yield* refused(`--period: ${period.value.failure.message}`)
   const currency = Option.map(given.currency, parseCurrency)
   if (Option.isSome(currency) && currency.value === undefined) return yield* refused("--currency is not a currency that Stripe charges")
-  if (given.workers < 0 || given.concurrency < 1) return yield* refused("--workers must be 0 or more, --concurrency 1 or more")
+  if (given.workers < 0 || given.workers > 64) return yield* refused("--workers must be from 0 to 64")
+  if (given.concurrency < 1 || given.concurrency > 10_000) return yield* refused("--concurrency must be from 1 to 10000")
   const allowPeriods: Array<string> = []
   for (const text of given.allowPeriod) {
     const allowed = parsePeriod(text, { labels })

@@ -1,6 +1,7 @@
 /** The report file of a run: one line per input row, written beside the file and put in its place when it is whole. */
 import { Ledger, Money, RunLedger, type RunRowReport } from "@purser/core"
 import { Effect, FileSystem } from "effect"
+import { refused } from "../CommandFailed.ts"
 import { type RefusedRow, refusedLine, reportHeader, reportLine } from "./runReport.ts"
 
 const page = 2000
@@ -20,6 +21,23 @@ export interface ReportNotes {
   /** Charges that were settled before this run and tried again by it. */
   readonly retried: ReadonlySet<string>
 }
+
+/** Makes sure, before anything is charged, that the report can be written, and not over the file that it reports on. */
+export const checkReport = Effect.fnUntraced(function*(path: string, file: string) {
+  const fs = yield* FileSystem.FileSystem
+  const real = (name: string) => Effect.orElseSucceed(fs.realPath(name), () => undefined)
+  const target = yield* real(path)
+  if (target !== undefined && target === (yield* real(file))) {
+    return yield* refused(`--report ${path} is the billing file itself: the report would take its place`)
+  }
+  if (target !== undefined && (yield* Effect.orElseSucceed(fs.stat(target), () => undefined))?.type === "Directory") {
+    return yield* refused(`--report ${path} is a folder`)
+  }
+  yield* fs.writeFileString(`${path}.partial`, "").pipe(
+    Effect.andThen(fs.remove(`${path}.partial`)),
+    Effect.mapError((error) => refused(`--report ${path} cannot be written: ${error.message}`))
+  )
+})
 
 /** Writes the report of a run. */
 export const writeReport = Effect.fnUntraced(function*(path: string, runId: string, { refusals, retried }: ReportNotes) {

@@ -1,9 +1,9 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
 import { type CapReport, type ChargeKey, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
-import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
+import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type PlanReport, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
 import { loopbackTransports, Stores, type TransportName, transportNames, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
-import { Clock, Config, Effect, Layer, Random, Ref, type Scope } from "effect"
+import { Clock, Config, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
 import { Prompt } from "effect/cli"
 import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
 import type { InputOptions } from "../input/InputOptions.ts"
@@ -11,7 +11,7 @@ import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
 import { Tty } from "../ui/Tty.ts"
 import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
-import { conflictText, writeReport } from "./reportFile.ts"
+import { checkReport, conflictText, writeReport } from "./reportFile.ts"
 import { type InputNotes, noNotes, runRows, skippedText } from "./runInput.ts"
 import { countsOf, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
 
@@ -96,25 +96,36 @@ interface Account {
   readonly caps: ReadonlyArray<CapReport>
   /** Charges that were settled before this run and tried again by it. */
   readonly retried: ReadonlySet<ChargeKey>
+  readonly lastError: string | undefined
 }
 
-const account = Effect.fnUntraced(function*(options: RunOptions, { caps, expectedRows, notes, retried, runId, summary }: Account) {
+const account = Effect.fnUntraced(function*(options: RunOptions, { caps, expectedRows, lastError, notes, retried, runId, summary }: Account) {
   const counts = countsOf(summary, notes.refusedRows, retried.size)
   if (counts.conflict > 0) yield* showConflicts(runId)
-  if (options.report !== undefined) {
-    yield* writeReport(options.report, runId, { refusals: notes.refusals, retried })
-    yield* note(`report: ${options.report}`)
-  }
+  // Before the machine's line, which is the last one; a report that fails takes nothing from the account.
+  const report = options.report === undefined
+    ? undefined
+    : yield* Effect.result(writeReport(options.report, runId, { refusals: notes.refusals, retried }))
+  if (report !== undefined && Result.isSuccess(report)) yield* note(`report: ${options.report}`)
   yield* options.json
     ? out(JSON.stringify({ ...counts, ...sumsOf(summary, caps) }))
     : out(`\n${summaryText(counts, summary, caps)}`)
+  if (report !== undefined && Result.isFailure(report)) {
+    return yield* new CommandFailed({
+      text: `the report could not be written: ${report.failure.message}. Run the same command again for it; nothing is charged twice.`,
+      status: exitStatus.partial
+    })
+  }
   const status = statusOf(counts, expectedRows)
   if (counts.rows !== expectedRows) {
     return yield* new CommandFailed({ text: `the account has ${counts.rows} rows, the file ${expectedRows}: this must not happen`, status })
   }
   if (status !== 0) {
     const open = counts.unresolved === 0 ? "" : " Unresolved charges are gone on with by running the same command again, or by `purser sweep`."
-    return yield* new CommandFailed({ text: `${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid.${open}`, status })
+    const cause = counts.unresolved === 0
+      ? ""
+      : lastError === undefined ? " No worker has answered for as long as the run waits." : ` The last error was: ${lastError}`
+    return yield* new CommandFailed({ text: `${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid.${open}${cause}`, status })
   }
 })
 
@@ -123,30 +134,17 @@ const runId = Effect.gen(function*() {
   return `${at}-${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")}`
 })
 
-/** `startWorkers` is called once there is something to dispatch: until then nothing in this process talks to Stripe. */
-const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: Effect.Effect<void, never, Scope.Scope>) {
+interface PlannedRun {
+  readonly id: string
+  readonly notes: InputNotes
+  readonly plan: PlanReport
+  readonly startWorkers: Effect.Effect<void, never, Scope.Scope>
+}
+
+/** Everything after planning. */
+const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, plan, startWorkers }: PlannedRun) {
   const runs = yield* BillingRun
   const cap = yield* SpendCap
-  const id = yield* runId
-  const notes = noNotes()
-  const plan = yield* runs.plan({
-    runId: id,
-    source: options.file,
-    rows: runRows(options.file, { ...options.input, skipInvalid: options.skipInvalid, allowPeriods: new Set(options.allowPeriods) }, notes),
-    overCap: options.overCap,
-    dryRun: options.dryRun,
-    decide: (check) =>
-      Effect.gen(function*() {
-        yield* confirmTotals(check, notes, options)
-        return yield* decideCaps(check, options.expectedTotals, options.headroomPercent)
-      })
-  }).pipe(Effect.tapErrorTag("RunError", ({ reason }) =>
-    // All rows were left out, so that nobody has been told yet which and why.
-    reason._tag === "NothingToCharge" && notes.refusedRows > 0 ? note(skippedText(notes)) : Effect.void))
-  if (options.dryRun) {
-    yield* out(options.json ? JSON.stringify({ dryRun: true, rows: plan.rows, refused: notes.refusedRows }) : `${plan.rows} rows can be charged; nothing was sent or planned.`)
-    return
-  }
   const retried = new Set<ChargeKey>()
   if (options.retry.length > 0) {
     const book = yield* RunLedger
@@ -166,7 +164,43 @@ const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: E
   const inRun = (open: CapReport) => plan.check.totals.some(({ total }) =>
     total.namespace === open.namespace && total.billingPeriod === open.billingPeriod && total.currency === open.currency)
   const caps = (yield* cap.report()).filter(inRun)
-  yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried })
+  const { lastError } = yield* Ref.get(progress)
+  yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, lastError })
+})
+
+/** `startWorkers` is called once there is something to dispatch: until then nothing in this process talks to Stripe. */
+const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: Effect.Effect<void, never, Scope.Scope>) {
+  const runs = yield* BillingRun
+  const id = yield* runId
+  const notes = noNotes()
+  if (options.report !== undefined && !options.dryRun) yield* checkReport(options.report, options.file)
+  const plan = yield* runs.plan({
+    runId: id,
+    source: options.file,
+    rows: runRows(options.file, { ...options.input, skipInvalid: options.skipInvalid, allowPeriods: new Set(options.allowPeriods) }, notes),
+    overCap: options.overCap,
+    dryRun: options.dryRun,
+    decide: (check) =>
+      Effect.gen(function*() {
+        yield* confirmTotals(check, notes, options)
+        return yield* decideCaps(check, options.expectedTotals, options.headroomPercent)
+      })
+  }).pipe(Effect.tapErrorTag("RunError", ({ reason }) =>
+    // All rows were left out, so that nobody has been told yet which and why.
+    reason._tag === "NothingToCharge" && notes.refusedRows > 0 ? note(skippedText(notes)) : Effect.void))
+  if (options.dryRun) {
+    yield* out(options.json ? JSON.stringify({ dryRun: true, rows: plan.rows, refused: notes.refusedRows }) : `${plan.rows} rows can be charged; nothing was sent or planned.`)
+    return
+  }
+  yield* Effect.catchIf(
+    charge(options, { id, notes, plan, startWorkers }),
+    (error) => error._tag !== "CommandFailed",
+    // From here on money may have moved: this is never "nothing was sent".
+    (error) => Effect.fail(new CommandFailed({
+      text: `${error.message}\nThe run was cut short; charges may have been made. Run the same command again to go on: nothing is charged twice.`,
+      status: exitStatus.partial
+    }))
+  )
 })
 
 /** A worker with its key and settings checked, that does nothing until it is run. */

@@ -44,7 +44,8 @@ export const countsOf = (summary: ReadonlyArray<RunStateTotal>, refusedRows: num
   for (const total of summary) {
     counts[countedAs[total.state]] += total.rows
     rows += total.rows
-    alreadySettled += total.settledBefore
+    // A row in conflict is not the charge that was settled.
+    if (total.state !== "conflict") alreadySettled += total.settledBefore
   }
   return { rows, ...counts, alreadySettled }
 }
@@ -116,6 +117,10 @@ export interface RefusedRow {
 export const reportHeader =
   "line,customer_id,billing_period,item,amount,currency,state,payment_intent,received,already_settled,charge_key,detail\n"
 
+/** The words of the counts, as file columns spell them, so that the report's rows add up to the counts. */
+const stateWord = (state: RunRowReport["state"]): string =>
+  countedAs[state] === "requiresAction" ? "requires_action" : countedAs[state]
+
 /** One line of the report. */
 export const reportLine = (row: RunRowReport): string => {
   const { request } = row
@@ -128,15 +133,15 @@ export const reportLine = (row: RunRowReport): string => {
       request.item ?? "",
       Money.formatMinor(request.amountMinor, currency),
       currency,
-      row.state,
+      stateWord(row.state),
       row.paymentIntentId,
       row.receivedMinor === 0 ? "" : Money.formatMinor(row.receivedMinor, currency),
       row.settledBefore ? "yes" : "no",
       row.chargeKey,
-      row.detail
+      row.detail ?? (stateWord(row.state) === row.state ? null : `the ledger says ${row.state}`)
     ].map(cell).join(",")
   }\n`
 }
 
 /** One line of the report for a row that could not be read. */
-export const refusedLine = ({ detail, line }: RefusedRow): string => `${line},,,,,,refused,,,no,,${cell(detail)}\n`
+export const refusedLine = ({ detail, line }: RefusedRow): string => `${line},,,,,,rejected,,,no,,${cell(detail)}\n`

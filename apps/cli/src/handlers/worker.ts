@@ -29,6 +29,7 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
     const database = yield* Database
     const endpoint = options.endpoint ?? (yield* Config.String("PURSER_ENDPOINT").pipe(Config.withDefault("tcp://127.0.0.1:5555")))
     yield* note(`starting a worker on ${endpoint}, ledger ${database.label}`)
+    if (database.kind === "pglite") yield* note("The embedded database serves this process alone: to share the ledger with other processes, set PURSER_DATABASE_URL.")
     return yield* serving(run)
   }).pipe(Effect.provide(stack))
 }

@@ -1,0 +1,70 @@
+/** What operators get wrong, and what must never follow from it: a lost bill, a silent charge, a run that never ends. */
+import { assert, describe, it } from "@effect/vitest"
+import { StripeSim } from "@purser/stripe-sim"
+import { Effect, type Scope } from "effect"
+import { readFileSync } from "node:fs"
+import { csv, type Desk, desk, tens } from "../src/Desk.ts"
+
+const live = (title: string, test: (at: Desk) => Effect.Effect<void, unknown, Scope.Scope>) =>
+  it.live(title, () => Effect.scoped(Effect.flatMap(desk(), test)).pipe(Effect.provide(StripeSim.layer())), 120_000)
+
+describe("mistakes", () => {
+  live("a report never takes the place of the bill, and is known to be writable before anything is charged", (at) =>
+    Effect.gen(function*() {
+      const text = csv(...tens(3))
+      const bill = at.write("bill.csv", text)
+      for (const report of ["bill.csv", "./bill.csv", "absent/report.csv", "."]) {
+        const refused = yield* at.purser(["run", "bill.csv", "--json", "--report", report])
+        assert.strictEqual(refused.code, 1, refused.stderr)
+        assert.include(refused.stderr, "--report")
+      }
+      assert.strictEqual(readFileSync(bill, "utf8"), text)
+      assert.strictEqual(yield* at.calls, 0)
+    }))
+
+  live("nobody answers: the run ends when its patience does, says so, and goes on later", (at) =>
+    Effect.gen(function*() {
+      at.write("bill.csv", csv(...tens(300)))
+      const alone = yield* at.purser(["run", "bill.csv", "--json", "--workers", "0", "--concurrency", "4"], {
+        PURSER_ENDPOINT: `ipc://${at.pathOf("nobody")}`,
+        PURSER_REQUEST_TIMEOUT: "200 millis",
+        PURSER_REQUEST_RETRIES: "0",
+        PURSER_RUN_PATIENCE: "1 second"
+      })
+      assert.strictEqual(alone.code, 2, alone.stderr)
+      assert.strictEqual(alone.json?.["unresolved"], 300)
+      assert.include(alone.stderr, "gave no reply")
+      assert.strictEqual((yield* at.purser(["run", "bill.csv", "--json"])).code, 0)
+    }))
+
+  live("purser retry takes one rejected charge up again, with a reason, and no other", (at) =>
+    Effect.gen(function*() {
+      at.write("bill.csv", csv(...tens(2)))
+      const first = yield* at.purser(["run", "bill.csv", "--json", "--expected-total", "10.00", "--over-cap", "fits", "--concurrency", "1"])
+      assert.deepStrictEqual([first.code, first.json?.["succeeded"], first.json?.["rejected"]], [2, 1, 1], first.stderr)
+      const args = ["retry", "c1", "2026-07", "--item", "base", "--reason", "cap raised"]
+      assert.strictEqual((yield* at.purser([...args, "--dry-run"])).code, 0)
+      assert.strictEqual((yield* at.purser(args)).code, 2, "the cap is as it was")
+      yield* at.purser(["cap", "raise", "2026-07", "--currency", "usd", "--expected-total", "20.00", "--reason", "two customers"])
+      const retried = yield* at.purser(args)
+      assert.deepStrictEqual([retried.code, retried.stdout.trim()], [0, "Succeeded"], retried.stderr)
+      const again = yield* at.purser(args)
+      assert.strictEqual(again.code, 1)
+      assert.include(again.stderr, "the charge is succeeded")
+      assert.include((yield* at.purser(["retry", "nobody", "2026-07", "--reason", "x"])).stderr, "no such charge")
+      assert.isTrue((yield* at.paid).every((entry) => entry.payments === 1))
+    }))
+
+  live("a setting out of range is refused by its name", (at) =>
+    Effect.gen(function*() {
+      at.write("bill.csv", csv(...tens(1)))
+      for (const [name, value] of [["PURSER_LOG_LEVEL", "bogus"], ["PURSER_RUN_PAGE", "0"], ["PURSER_GATEWAY_ATTEMPTS", "0"], ["PURSER_LEASE", "0 seconds"]] as const) {
+        const refused = yield* at.purser(["run", "bill.csv", "--json"], { [name]: value })
+        assert.strictEqual(refused.code, 1, name)
+        assert.include(refused.stderr, name)
+      }
+      assert.strictEqual((yield* at.purser(["run", "bill.csv", "--workers", "65"])).code, 1)
+      assert.strictEqual((yield* at.purser(["sim", "--port", "99999"])).code, 1)
+      assert.strictEqual(yield* at.calls, 0)
+    }))
+})
