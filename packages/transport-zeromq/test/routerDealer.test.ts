@@ -169,7 +169,12 @@ describe("router-dealer", () => {
       const text = JSON.stringify({ customer_id: "c", billing_period: "2026-07", amount_cents: 1000, stripe_customer_id: "cus_1", seq: 7 })
       const ask = (socket: zmq.Dealer, ...frames: ReadonlyArray<string>) =>
         Effect.map(Effect.promise(() => socket.send([...frames]).then(() => socket.receive())), (reply) => reply.map(String))
-      const first = yield* bare(() => new zmq.Dealer({ linger: 0, routingId: "pod-1" }))
+      // By its answer the server is known to be there: the next one connects only once, or it would come back when it has
+      // lost its id, and the two would take it from each other for ever.
+      const probe = yield* bare(() => new zmq.Dealer({ linger: 0 }))
+      probe.connect(address)
+      yield* ask(probe, text)
+      const first = yield* bare(() => new zmq.Dealer({ linger: 0, routingId: "pod-1", reconnectInterval: -1 }))
       first.connect(address)
       const [body] = yield* ask(first, text)
       assert.deepInclude(JSON.parse(body!), { status: "ok", ack_seq: 7 })

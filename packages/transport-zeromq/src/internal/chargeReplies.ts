@@ -53,8 +53,17 @@ export const makeChargeReplies = (handler: ChargeHandler, options: ChargeReplies
       started = true
       return yield* Effect.result(Effect.suspend(() => handler(request)))
     })
-    const work = Effect.exit(Effect.interruptible(permits.withPermit(call)))
-    const exit = yield* Effect.raceFirst(work, Effect.as(Effect.interruptible(end.cut), undefined))
+    const fiber = yield* Effect.forkDetach(Effect.interruptible(permits.withPermit(call)))
+    const exit = yield* Effect.callback<Exit.Exit<ChargeReply> | undefined>((resume) => {
+      const leave = end.onCut(() => {
+        resume(Effect.undefined)
+        fiber.interruptUnsafe()
+      })
+      fiber.addObserver((ended) => {
+        leave()
+        resume(Effect.succeed(ended))
+      })
+    })
     if (exit === undefined) {
       return started
         ? refusal(new PeerLost({ endpoint: label }), chargeKey)

@@ -13,7 +13,8 @@ export interface Errand {
   readonly id: string
   readonly request: ChargeRequest
   readonly answer: Deferred.Deferred<ChargeOutcome, SubmitError>
-  readonly step: (nowMs: number, input: unknown) => Pull.Pull<[unknown, Duration.Duration], never, unknown>
+  /** Its place in the schedule; most errands are answered before they need one. */
+  step: ((nowMs: number, input: unknown) => Pull.Pull<[unknown, Duration.Duration], never, unknown>) | undefined
   /** Servers' refusals, at most one an attempt. */
   readonly refusals: Array<TransportError>
   phase: Phase
@@ -23,22 +24,15 @@ export interface Errand {
 }
 
 /** Makes an errand whose first attempt begins now. */
-export const makeErrand = Effect.fnUntraced(function*(
-  id: string,
-  request: ChargeRequest,
-  retry: Schedule.Schedule<unknown, unknown>,
-  dueMs: number
-): Effect.fn.Return<Errand> {
-  return {
-    id,
-    request,
-    answer: Deferred.makeUnsafe<ChargeOutcome, SubmitError>(),
-    step: yield* Schedule.toStep(retry),
-    refusals: [],
-    phase: "waiting",
-    attempts: 1,
-    dueMs
-  }
+export const makeErrand = (id: string, request: ChargeRequest, dueMs: number): Errand => ({
+  id,
+  request,
+  answer: Deferred.makeUnsafe<ChargeOutcome, SubmitError>(),
+  step: undefined,
+  refusals: [],
+  phase: "waiting",
+  attempts: 1,
+  dueMs
 })
 
 /** Ends an errand with an error of the transport. */
@@ -62,11 +56,13 @@ const verdict = ({ attempts, refusals }: Errand, endpoint: string): TransportErr
     : (refusals.find(({ outcome }) => outcome === "unknown") ?? refusals[refusals.length - 1]!).reason
 
 /** Ends an attempt: the errand rests as long as its schedule says, or is over. */
-export const restErrand = (errand: Errand, nowMs: number, endpoint: string): Effect.Effect<void> =>
-  Effect.match(errand.step(nowMs, undefined), {
+export const restErrand = Effect.fnUntraced(function*(errand: Errand, retry: Schedule.Schedule<unknown, unknown>, nowMs: number, endpoint: string) {
+  errand.step ??= yield* Schedule.toStep(retry)
+  yield* Effect.match(errand.step(nowMs, undefined), {
     onFailure: () => failErrand(errand, verdict(errand, endpoint)),
     onSuccess: ([, delay]) => {
       errand.phase = "resting"
       errand.dueMs = nowMs + Duration.toMillis(delay)
     }
   })
+})

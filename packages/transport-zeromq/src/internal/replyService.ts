@@ -6,7 +6,7 @@
  * late. An answer that cannot be sent is counted; the requester asks again.
  */
 import { Backpressure, MalformedMessage, PeerUnreachable, type ReplyItem, type TransportErrorReason } from "@purser/core"
-import { type Cause, Deferred, Effect, Metric, Queue, type Scope } from "effect"
+import { type Cause, Effect, Metric, Queue, type Scope } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Frames } from "../ZmqSocket.ts"
 import { makeInFlight } from "./inFlight.ts"
@@ -16,8 +16,8 @@ import { makeOutbox, type WayBack } from "./outbox.ts"
 export interface ServerEnd {
   /** Nothing new is to be begun. */
   readonly isClosing: () => boolean
-  /** Succeeds when the drain time is over: what still runs is to be cut short. */
-  readonly cut: Effect.Effect<void>
+  /** Calls back when the drain time is over: what still runs is to be cut short. The result takes the callback away. */
+  readonly onCut: (callback: () => void) => () => void
 }
 
 /** One frame of requests that could be read, or its refusal. No effect fails or is interrupted, so that answers always come. */
@@ -83,9 +83,15 @@ export const serveReplies = Effect.fnUntraced(function*(
 ): Effect.fn.Return<never, never, Scope.Scope> {
   const inFlight = yield* makeInFlight
   const outbox = makeOutbox(app.join)
-  const cut = yield* Deferred.make<void>()
+  const cuts = new Set<() => void>()
   let closing = false
-  const end: ServerEnd = { isClosing: () => closing, cut: Deferred.await(cut) }
+  const end: ServerEnd = {
+    isClosing: () => closing,
+    onCut: (callback) => {
+      cuts.add(callback)
+      return () => cuts.delete(callback)
+    }
+  }
 
   const refuse = (back: WayBack, reply: (reason: TransportErrorReason) => string, reason: TransportErrorReason) =>
     Effect.andThen(Metric.update(ZmqMetrics.refusedRequests, 1), Effect.suspend(() => outbox.send(back, reply(reason))))
@@ -116,7 +122,7 @@ export const serveReplies = Effect.fnUntraced(function*(
       closing = true
       if (!(yield* inFlight.settle(options.drainMs))) {
         yield* Effect.logWarning(`${inFlight.size()} requests did not end within ${options.drainMs} ms and are cut short`)
-        yield* Deferred.succeed(cut, undefined)
+        for (const callback of cuts) callback()
         yield* inFlight.settle(cutMs)
       }
       yield* Effect.timeoutOption(Effect.interruptible(desk.flush), cutMs)

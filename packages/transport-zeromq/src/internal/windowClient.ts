@@ -66,7 +66,7 @@ export const makeWindowClient = Effect.fnUntraced(function*(settings: WindowClie
       const errand = errands.get(id)
       if (errand === undefined || Deferred.isDoneUnsafe(errand.answer)) yield* stray
       else if (takeReply(errand, reply)) errands.delete(id)
-      else if (errand.phase === "sent") yield* restErrand(errand, yield* Clock.currentTimeMillis, label)
+      else if (errand.phase === "sent") yield* restErrand(errand, settings.retry, yield* Clock.currentTimeMillis, label)
     }
   })
   const carriers = yield* makeCarriers(settings.addresses, settings.open, receive)
@@ -113,7 +113,7 @@ export const makeWindowClient = Effect.fnUntraced(function*(settings: WindowClie
       } else {
         expired++
         yield* Metric.update(ZmqMetrics.timeouts, 1)
-        yield* restErrand(errand, nowMs, label)
+        yield* restErrand(errand, settings.retry, nowMs, label)
       }
     }
     if (expired === 0) return
@@ -134,7 +134,7 @@ export const makeWindowClient = Effect.fnUntraced(function*(settings: WindowClie
 
   const carry = Effect.fnUntraced(function*(request: ChargeRequest) {
     if (isClosed) return yield* new TransportError({ reason: closed, chargeKey: request.chargeKey })
-    const errand = yield* makeErrand(randomUUID(), request, settings.retry, (yield* Clock.currentTimeMillis) + timeoutMs)
+    const errand = makeErrand(randomUUID(), request, (yield* Clock.currentTimeMillis) + timeoutMs)
     errands.set(errand.id, errand)
     Latch.openUnsafe(busy)
     Queue.offerUnsafe(waiting, errand)
