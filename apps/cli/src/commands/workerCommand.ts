@@ -4,7 +4,7 @@ import { Command, Flag } from "effect/cli"
 
 /** `purser worker` */
 export const workerCommand = Command.make("worker", {
-  transport: Flag.Literals("transport", ["req-rep", "router-dealer", "push-pull"]).pipe(
+  transport: Flag.Literals("transport", ["req-rep"]).pipe(
     Flag.withDescription("How requests arrive (default: PURSER_TRANSPORT, else req-rep)"),
     Flag.optional
   ),
@@ -14,7 +14,7 @@ export const workerCommand = Command.make("worker", {
   )
 }, Effect.fnUntraced(function*(given) {
   const { worker } = yield* Effect.promise(() => import("../handlers/worker.ts"))
-  return yield* worker({ endpoint: Option.getOrUndefined(given.endpoint), transport: Option.getOrUndefined(given.transport) })
+  return yield* worker({ endpoint: Option.getOrUndefined(given.endpoint) })
 })).pipe(
   Command.withDescription("Serve charge requests, and sweep what other workers left, until stopped"),
   Command.withExamples([
