@@ -37,6 +37,15 @@ describe("mistakes", () => {
       assert.strictEqual((yield* at.purser(["run", "bill.csv", "--json"])).code, 0)
     }))
 
+  live("a worker serves the transport that its command line names, whatever the environment says", (at) =>
+    Effect.gen(function*() {
+      at.write("bill.csv", csv(...tens(3)))
+      const endpoint = `ipc://${at.pathOf("worker")}`
+      yield* at.start(["worker", "--transport", "req-rep", "--endpoint", endpoint], { PURSER_TRANSPORT: "memory" })
+      const paid = yield* at.purser(["run", "bill.csv", "--json", "--workers", "0"], { PURSER_ENDPOINT: endpoint, PURSER_RUN_PATIENCE: "15 seconds" })
+      assert.deepStrictEqual([paid.code, paid.json?.["succeeded"]], [0, 3], paid.stderr)
+    }))
+
   live("purser retry takes one rejected charge up again, with a reason, and no other", (at) =>
     Effect.gen(function*() {
       at.write("bill.csv", csv(...tens(2)))

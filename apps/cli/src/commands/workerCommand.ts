@@ -14,7 +14,7 @@ export const workerCommand = Command.make("worker", {
   )
 }, Effect.fnUntraced(function*(given) {
   const { worker } = yield* Effect.promise(() => import("../handlers/worker.ts"))
-  return yield* worker({ endpoint: Option.getOrUndefined(given.endpoint) })
+  return yield* worker({ endpoint: Option.getOrUndefined(given.endpoint), transport: Option.getOrUndefined(given.transport) })
 })).pipe(
   Command.withDescription("Serve charge requests, and sweep what other workers left, until stopped"),
   Command.withExamples([

@@ -1,6 +1,6 @@
 /** `purser worker`: serves until stopped. */
 import { ChargePipeline, ChargeWorker, Sweeper } from "@purser/engine"
-import { Stores, TransportConfig } from "@purser/purser"
+import { Stores, TransportConfig, type TransportName } from "@purser/purser"
 import { Database } from "@purser/postgres"
 import { StripeGateway } from "@purser/stripe"
 import { ConfigProvider, Config, Effect, Layer } from "effect"
@@ -8,8 +8,11 @@ import { serving } from "../launch.ts"
 import { note } from "../ui/Output.ts"
 
 /** Serves charge requests from the configured transport, ledger and Stripe account. */
-export const worker = (options: { readonly endpoint: string | undefined }) => {
-  const given = options.endpoint === undefined ? {} : { PURSER_ENDPOINT: options.endpoint }
+export const worker = (options: { readonly endpoint: string | undefined; readonly transport: TransportName | undefined }) => {
+  const given = {
+    ...(options.endpoint === undefined ? {} : { PURSER_ENDPOINT: options.endpoint }),
+    ...(options.transport === undefined ? {} : { PURSER_TRANSPORT: options.transport })
+  }
   const stack = ChargeWorker.layerNoDeps.pipe(
     Layer.provide(Sweeper.layerNoDeps),
     Layer.provide(ChargePipeline.layer),
