@@ -5,16 +5,20 @@ import { ZmqTransport } from "@purser/transport-zeromq"
 /** Name to layer; `req-rep` is the default. */
 export const transports = {
   "req-rep": ZmqTransport.layerReqRep,
+  "router-dealer": ZmqTransport.layerRouterDealer,
+  "push-pull": ZmqTransport.layerPushPull,
   memory: Transport.layerMemory
 } as const
 
 /** The names that `PURSER_TRANSPORT` and `--transport` take. */
-export const transportNames = ["req-rep", "memory"] as const
+export const transportNames = ["req-rep", "router-dealer", "push-pull", "memory"] as const
 export type TransportName = typeof transportNames[number]
 
 /** Both sides in one process, for a run with its own workers: over loopback sockets where the transport has any. */
 export const loopbackTransports = {
   "req-rep": ZmqTransport.layerReqRepLoopback(),
+  "router-dealer": ZmqTransport.layerRouterDealerLoopback(),
+  "push-pull": ZmqTransport.layerPushPullLoopback(),
   memory: Transport.layerMemory
 } as const
 

@@ -4,34 +4,17 @@
  * At-least-once: a client that hears nothing sends again, so that a request can be handled several times. That one
  * charge comes of it is the ledger's work, never this module's.
  */
-import { ChargeClient, ChargeServer, Closed, TransportError, Wire, type WireCodec } from "@purser/core"
-import { type Config, Duration, Effect, Schedule, type Scope, Semaphore } from "effect"
-import { type Endpoint, parseEndpoints } from "./Endpoint.ts"
+import { ChargeClient, Closed, TransportError } from "@purser/core"
+import { type Config, Effect, type Scope } from "effect"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
-import { makeChargeReplies } from "./internal/chargeReplies.ts"
 import { loadZeromq } from "./internal/native.ts"
-import { serveReplies } from "./internal/replyService.ts"
+import { labelOf, millis, readEndpoints, settingsOf, wireOf } from "./internal/patternOptions.ts"
 import { makeRequestPool } from "./internal/requestPool.ts"
-import { defaultSocketSettings, type SocketSettings } from "./SocketSettings.ts"
-import { openZmqSocket } from "./ZmqSocket.ts"
-
-/** What both sides take. */
-export interface ReqRepOptions {
-  /** Addresses, as a list or separated by commas. Servers bind and clients connect; `>` in front makes a server connect. */
-  readonly endpoint?: string | ReadonlyArray<string> | undefined
-  /** Lets addresses be used that other machines reach, without encryption. */
-  readonly allowPlain?: boolean | undefined
-  readonly socket?: Partial<SocketSettings> | undefined
-  /** The wire's codec; else it is made from the configuration. */
-  readonly wire?: WireCodec | undefined
-}
+import { makeRouterServer } from "./internal/routerServer.ts"
+import { defaultRetry, type PatternClientOptions, type PatternServerOptions } from "./PatternOptions.ts"
 
 /** What a client takes. */
-export interface ReqRepClientOptions extends ReqRepOptions {
-  /** How long one attempt waits for its answer (30 seconds). */
-  readonly requestTimeout?: Duration.Input | undefined
-  /** When to send again after silence; its end is the end of the attempts. Else backing off from 100 ms, three times. */
-  readonly retry?: Schedule.Schedule<unknown, unknown> | undefined
+export interface ReqRepClientOptions extends PatternClientOptions {
   /** REQ sockets at the most (16); each has one frame on its way. */
   readonly sockets?: number | undefined
   /** Requests that may wait for a socket (10,000). */
@@ -41,38 +24,10 @@ export interface ReqRepClientOptions extends ReqRepOptions {
 }
 
 /** What a server takes. */
-export interface ReqRepServerOptions extends ReqRepOptions {
-  /** Handler calls at a time (256). */
-  readonly concurrency?: number | undefined
-  /** Requests taken in beyond those being handled (4,096). */
-  readonly waitingMax?: number | undefined
-  /** A longer request is refused with an answer (1 MiB). */
-  readonly requestMaxBytes?: number | undefined
-  /** How long a closing server waits for the requests that it has taken (10 seconds). */
-  readonly drainTimeout?: Duration.Input | undefined
-}
-
-/** The endpoint of both sides when none is given. */
-export const defaultEndpoint = "tcp://127.0.0.1:5555"
+export interface ReqRepServerOptions extends PatternServerOptions {}
 
 // 128 requests of the greatest length still fit into a request's limit.
 const joinLimit = 128
-const backoffMax = Duration.seconds(5)
-
-/** Backing off from 100 ms to 5 s with jitter, `times` times. */
-export const defaultRetry = (times: number): Schedule.Schedule<unknown, unknown> =>
-  Schedule.exponential(100).pipe(
-    Schedule.modifyDelay(({ duration }) => Effect.succeed(Duration.min(duration, backoffMax))),
-    Schedule.jittered,
-    Schedule.upTo({ times })
-  )
-
-const labelOf = (endpoints: ReadonlyArray<Endpoint>) => endpoints.map(({ address }) => address).join(",")
-const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
-const settingsOf = (options: ReqRepOptions): SocketSettings => ({ ...defaultSocketSettings, ...options.socket })
-const wireOf = (options: ReqRepOptions) => options.wire === undefined ? Wire.fromConfig : Effect.succeed(options.wire)
-const readEndpoints = (options: ReqRepOptions, attach: Endpoint["attach"]) =>
-  Effect.fromResult(parseEndpoints(options.endpoint ?? defaultEndpoint, { attach, allowPlain: options.allowPlain ?? false }))
 
 const makeClient = Effect.fnUntraced(function*(
   options: ReqRepClientOptions,
@@ -102,38 +57,7 @@ const makeClient = Effect.fnUntraced(function*(
   })
 })
 
-const makeServer = Effect.fnUntraced(function*(
-  options: ReqRepServerOptions,
-  announced?: AnnouncedAddresses
-): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
-  const endpoints = yield* readEndpoints(options, "bind")
-  const label = labelOf(endpoints)
-  const settings = settingsOf(options)
-  const zmq = yield* loadZeromq
-  const wire = yield* wireOf(options)
-  const concurrency = options.concurrency ?? 256
-  const announce = (address: string) => {
-    const endpoint: Endpoint = { attach: "connect", address, ipv6: address.startsWith("tcp://[") }
-    return announced === undefined ? Effect.void : Effect.acquireRelease(announced.announce(endpoint), () => announced.withdraw(endpoint))
-  }
-  return ChargeServer.of({
-    serve: (handler) =>
-      Effect.scoped(Effect.gen(function*() {
-        // A mandatory send to a full or absent peer fails at once: one peer must not hold up the others.
-        const socket = yield* openZmqSocket(zmq, { kind: "router", endpoints, settings, sendTimeoutMs: 0, lingerMs: settings.lingerMs })
-        const connected = endpoints.filter(({ attach }) => attach === "connect").map(({ address }) => address)
-        yield* Effect.annotateLogs(Effect.logDebug("serving charges"), { endpoints: [...socket.bound, ...connected].join(",") })
-        const app = makeChargeReplies(handler, { wire, label, concurrency, permits: yield* Semaphore.make(concurrency) })
-        yield* Effect.forEach(socket.bound, announce, { discard: true })
-        return yield* serveReplies(socket, app, {
-          label,
-          takenMax: concurrency + (options.waitingMax ?? 4096),
-          requestMaxBytes: options.requestMaxBytes ?? 1024 * 1024,
-          drainMs: millis(options.drainTimeout ?? "10 seconds")
-        })
-      }))
-  })
-})
+const makeServer = (options: ReqRepServerOptions, announced?: AnnouncedAddresses) => makeRouterServer(options, announced)
 
 /** Both sides of the pattern, for charges. `ZmqTransport` has them as layers. */
 export const ReqRep = { makeClient, makeServer } as const

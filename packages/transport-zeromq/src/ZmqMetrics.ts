@@ -11,7 +11,11 @@ export const ZmqMetrics = {
   timeouts: counter("request_timeouts_total", "attempts without an answer in time"),
   /** Answers that match no request of their socket, or cannot be read; none is given to another request. */
   strayReplies: counter("stray_replies_total", "answers that belong to no waiting request"),
-  /** Answers whose requester was gone. */
+  /** Attempts after a request's first one, of clients with a window. */
+  resentRequests: counter("resent_requests_total", "requests that were sent again"),
+  /** Sockets that were replaced because they heard nothing. */
+  renewedSockets: counter("renewed_sockets_total", "sockets that were replaced after silence"),
+  /** Answers whose requester was gone (`PeerUnreachable`), or could not take more. */
   unroutableReplies: counter("unroutable_replies_total", "answers whose requester was gone"),
   /** Requests that were answered with a refusal of the transport: malformed, oversized, too many, closing. */
   refusedRequests: counter("refused_requests_total", "requests that were refused before a handler saw them"),

@@ -8,7 +8,7 @@
 import type { TransportError } from "@purser/core"
 import { type Cause, Deferred, Effect, Fiber, Metric, Queue, Schedule, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
-import type { Message, Request, Router } from "zeromq"
+import type { Dealer, Message, Pull, Push, Request, Router } from "zeromq"
 import type { Endpoint } from "./Endpoint.ts"
 import { nativeError, openError, sendError, type Zeromq } from "./internal/native.ts"
 import { observe } from "./internal/observe.ts"
@@ -33,17 +33,26 @@ export interface ZmqSocket {
   readonly send: (frames: OutgoingFrames) => Effect.Effect<void, TransportError>
   /** Waits until the messages of earlier calls of `send` are with libzmq. */
   readonly flush: Effect.Effect<void>
+  /** Connects to what is new in the list and disconnects from what is no longer in it; bound addresses stay. */
+  readonly reach: (endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<void, TransportError>
 }
 
 /** How to open a socket. */
 export interface ZmqSocketOptions {
-  readonly kind: "request" | "router"
+  /** A `push` socket receives nothing, a `pull` socket sends nothing. */
+  readonly kind: "request" | "router" | "dealer" | "push" | "pull"
   readonly endpoints: ReadonlyArray<Endpoint>
   readonly settings: SocketSettings
   /** Milliseconds that a send may wait in libzmq; never endless, because a protocol error would then be a hang. */
   readonly sendTimeoutMs: number
   readonly lingerMs: number
+  /** Whether the list of peers will change: then nothing queues for a peer that is not connected. */
+  readonly peersChange?: boolean | undefined
+  /** Of a router: whether a new peer takes over the routing id of one that is there (true), or is refused. */
+  readonly handover?: boolean | undefined
 }
+
+type Native = Request | Router | Dealer | Push | Pull
 
 interface Outgoing {
   readonly frames: OutgoingFrames | null
@@ -54,22 +63,19 @@ const batchMax = 256
 const queueMax = 1024
 
 /** Receives one message and what else is there already; a pending receive keeps the connection's own work going. */
-const receiveBatch = (socket: Request | Router, batch: Array<Frames>): Promise<Array<Frames>> =>
+const receiveBatch = (socket: Exclude<Native, Push>, batch: Array<Frames>): Promise<Array<Frames>> =>
   socket.receive().then((frames) => {
     batch.push(frames)
     return socket.readable && batch.length < batchMax ? receiveBatch(socket, batch) : batch
   })
 
 /** A record for each socket: the addon's constructor takes its argument apart. */
-const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string): Request | Router => {
+const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string): Native => {
   const { settings } = options
+  const sends = { sendTimeout: options.sendTimeoutMs, sendHighWaterMark: settings.highWaterMark }
+  const receives = { receiveTimeout: -1, receiveHighWaterMark: settings.highWaterMark }
   const common = {
-    routingId,
     linger: options.lingerMs,
-    sendTimeout: options.sendTimeoutMs,
-    receiveTimeout: -1,
-    sendHighWaterMark: settings.highWaterMark,
-    receiveHighWaterMark: settings.highWaterMark,
     heartbeatInterval: settings.heartbeatIntervalMs,
     heartbeatTimeout: settings.heartbeatTimeoutMs,
     heartbeatTimeToLive: settings.heartbeatTimeoutMs,
@@ -81,9 +87,19 @@ const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string): R
   }
   // With `immediate` a message never queues for a peer that is not there while another one is. It has a price: an answer
   // that arrives together with the end of its connection is dropped, so that a lone peer does without.
-  return options.kind === "request"
-    ? new zmq.Request({ ...common, immediate: options.endpoints.length > 1 })
-    : new zmq.Router({ ...common, mandatory: true, handover: true })
+  const immediate = options.endpoints.length > 1 || options.peersChange === true
+  switch (options.kind) {
+    case "request":
+      return new zmq.Request({ ...common, ...sends, ...receives, routingId, immediate })
+    case "router":
+      return new zmq.Router({ ...common, ...sends, ...receives, routingId, mandatory: true, handover: options.handover ?? true })
+    case "dealer":
+      return new zmq.Dealer({ ...common, ...sends, ...receives, routingId, immediate })
+    case "push":
+      return new zmq.Push({ ...common, ...sends, immediate })
+    case "pull":
+      return new zmq.Pull({ ...common, ...receives })
+  }
 }
 
 const acquire = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, label: string) =>
@@ -95,7 +111,7 @@ const acquire = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, labe
     (socket) => Effect.andThen(Effect.sync(() => socket.close()), Metric.modify(ZmqMetrics.openSockets, -1))
   )
 
-const bind = (socket: Request | Router, { address }: Endpoint, settings: SocketSettings) =>
+const bind = (socket: Native, { address }: Endpoint, settings: SocketSettings) =>
   Effect.tryPromise({ try: () => socket.bind(address), catch: nativeError }).pipe(
     Effect.retry({
       while: (error) => error.code === "EADDRINUSE",
@@ -119,27 +135,42 @@ export const openZmqSocket = Effect.fnUntraced(function*(
     options.endpoints.filter(({ attach }) => attach === "bind"),
     (endpoint) => bind(socket, endpoint, options.settings)
   )
-  for (const { attach, address } of options.endpoints) {
-    if (attach === "connect") yield* Effect.try({ try: () => socket.connect(address), catch: (error) => openError(nativeError(error), address) })
-  }
+  const connected = new Set<string>()
+  const native = (address: string, call: () => void) => Effect.try({ try: call, catch: (error) => openError(nativeError(error), address) })
+  const reach = Effect.fnUntraced(function*(endpoints: ReadonlyArray<Endpoint>) {
+    const wanted = new Set(endpoints.filter(({ attach }) => attach === "connect").map(({ address }) => address))
+    for (const address of connected) {
+      if (wanted.has(address)) continue
+      connected.delete(address)
+      yield* native(address, () => socket.disconnect(address))
+    }
+    for (const address of wanted) {
+      if (connected.has(address)) continue
+      yield* native(address, () => socket.connect(address))
+      connected.add(address)
+    }
+  })
+  yield* reach(options.endpoints)
 
   const incoming = yield* Queue.bounded<Frames, Cause.Done>(queueMax)
-  yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: nativeError }).pipe(
-    Effect.flatMap((batch) => Queue.offerAll(incoming, batch)),
-    // The addon also rejects for a wake-up without a message; only a closed socket is the end.
-    Effect.catch((error) => socket.closed ? Effect.fail(error) : Effect.logDebug("receive again", error.code)),
-    Effect.forever,
-    Effect.ensuring(Queue.end(incoming)),
-    Effect.ignore,
-    Effect.forkScoped
-  )
+  if ("receive" in socket) {
+    yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: nativeError }).pipe(
+      Effect.flatMap((batch) => Queue.offerAll(incoming, batch)),
+      // The addon also rejects for a wake-up without a message; only a closed socket is the end.
+      Effect.catch((error) => socket.closed ? Effect.fail(error) : Effect.logDebug("receive again", error.code)),
+      Effect.forever,
+      Effect.ensuring(Queue.end(incoming)),
+      Effect.ignore,
+      Effect.forkScoped
+    )
+  }
 
   const outgoing = yield* Queue.bounded<Outgoing, Cause.Done>(queueMax)
   const write = ({ done, frames }: Outgoing) =>
     frames === null
       ? Deferred.succeed(done, undefined)
       : Effect.tryPromise({
-        try: () => socket.send([...frames]),
+        try: () => "send" in socket ? socket.send([...frames]) : Promise.reject(new Error("a PULL socket does not send")),
         catch: (error) => sendError(nativeError(error), label, socket.closed, options.settings.highWaterMark)
       }).pipe(Effect.exit, Effect.flatMap((exit) => Deferred.done(done, exit)))
   const writer = yield* Queue.take(outgoing).pipe(
@@ -163,5 +194,5 @@ export const openZmqSocket = Effect.fnUntraced(function*(
       const taken = yield* Queue.offer(outgoing, { frames, done })
       return yield* taken ? Deferred.await(done) : Effect.fail(sendError(nativeError("closed"), label, true, 0))
     })
-  return { routingId, bound, incoming, send: put, flush: Effect.ignore(put(null)) }
+  return { routingId, bound, incoming, send: put, flush: Effect.ignore(put(null)), reach }
 })

@@ -5,59 +5,101 @@
  * with its first request, so that a process that uses one side of a layer never holds the other side's address.
  */
 import { ChargeClient, ChargeServer, type TransportError, type TransportServices } from "@purser/core"
-import { Config, Context, Effect, Layer, Schema } from "effect"
-import { makeAnnouncedAddresses } from "./internal/addresses.ts"
-import { defaultEndpoint, defaultRetry, ReqRep, type ReqRepClientOptions, type ReqRepServerOptions } from "./ReqRep.ts"
+import { Config, Context, Effect, Layer, Option, Schema, type Scope } from "effect"
+import { type AnnouncedAddresses, makeAnnouncedAddresses } from "./internal/addresses.ts"
+import { defaultEndpoint, defaultRetry } from "./PatternOptions.ts"
+import { PushPull, type PushPullClientOptions, type PushPullServerOptions } from "./PushPull.ts"
+import { ReqRep, type ReqRepClientOptions, type ReqRepServerOptions } from "./ReqRep.ts"
+import { RouterDealer, type RouterDealerClientOptions, type RouterDealerServerOptions } from "./RouterDealer.ts"
 
 /** Settings of both sides of REQ/REP. */
 export interface ReqRepLayerOptions extends ReqRepClientOptions, ReqRepServerOptions {}
 
+/** Settings of both sides of ROUTER/DEALER. */
+export interface RouterDealerLayerOptions extends RouterDealerClientOptions, RouterDealerServerOptions {}
+
+/** Settings of both sides of PUSH/PULL. */
+export interface PushPullLayerOptions extends PushPullClientOptions, PushPullServerOptions {}
+
 type Built<Services> = Layer.Layer<Services, TransportError | Config.ConfigError>
 
-const layerReqRepClient = (options: ReqRepClientOptions): Built<ChargeClient> => Layer.effect(ChargeClient, ReqRep.makeClient(options))
+/** A pattern as a pair of constructors. */
+interface Pattern<ClientOptions, ServerOptions> {
+  readonly makeClient: (
+    options: ClientOptions,
+    announced?: AnnouncedAddresses
+  ) => Effect.Effect<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope>
+  readonly makeServer: (options: ServerOptions, announced?: AnnouncedAddresses) => Effect.Effect<ChargeServer["Service"], TransportError | Config.ConfigError>
+}
 
-const layerReqRepServer = (options: ReqRepServerOptions): Built<ChargeServer> => Layer.effect(ChargeServer, ReqRep.makeServer(options))
-
-const layerReqRepWith = (options: ReqRepLayerOptions): Built<TransportServices> =>
-  Layer.merge(layerReqRepClient(options), layerReqRepServer(options))
-
-const whole = (name: string, minimum: number, otherwise: number) =>
-  Config.schema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum)), name).pipe(Config.withDefault(otherwise))
+const whole = (name: string, minimum: number) => Config.schema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum)), name)
+const given = <A>(config: Config.Config<A>) => Config.map(Config.option(config), Option.getOrUndefined)
 
 const settings = Config.all({
   endpoint: Config.String("PURSER_ENDPOINT").pipe(Config.withDefault(defaultEndpoint)),
   allowPlain: Config.Boolean("PURSER_ALLOW_PLAIN").pipe(Config.withDefault(false)),
   requestTimeout: Config.Duration("PURSER_REQUEST_TIMEOUT").pipe(Config.withDefault("30 seconds")),
-  retries: whole("PURSER_REQUEST_RETRIES", 0, 3),
-  sockets: whole("PURSER_CLIENT_SOCKETS", 1, 16),
-  joinMax: whole("PURSER_CLIENT_JOIN", 1, 16),
-  concurrency: whole("PURSER_SERVER_CONCURRENCY", 1, 256),
+  retries: whole("PURSER_REQUEST_RETRIES", 0).pipe(Config.withDefault(3)),
+  sockets: given(whole("PURSER_CLIENT_SOCKETS", 1)),
+  joinMax: given(whole("PURSER_CLIENT_JOIN", 1)),
+  window: given(whole("PURSER_CLIENT_WINDOW", 1)),
+  whenFull: given(Config.Literals(["wait", "fail"], "PURSER_CLIENT_WHEN_FULL")),
+  returnEndpoint: given(Config.String("PURSER_RETURN_ENDPOINT")),
+  ackEndpoint: given(Config.String("PURSER_ACK_ENDPOINT")),
+  concurrency: whole("PURSER_SERVER_CONCURRENCY", 1).pipe(Config.withDefault(256)),
   drainTimeout: Config.Duration("PURSER_DRAIN_TIMEOUT").pipe(Config.withDefault("10 seconds"))
 })
 
-const configured = Effect.map(settings, ({ retries, ...options }) => ({ ...options, retry: defaultRetry(retries) }))
+/** What every pattern's options have room for, or take no notice of. */
+type Configured = ReqRepLayerOptions & PushPullLayerOptions
 
-const layerReqRep: Built<TransportServices> = Layer.unwrap(Effect.map(configured, layerReqRepWith))
+const configured: Effect.Effect<Configured, Config.ConfigError> = Effect.map(settings, ({ retries, ...options }) => ({ ...options, retry: defaultRetry(retries) }))
 
-const layerReqRepLoopback = (options: ReqRepLayerOptions = {}): Built<TransportServices> =>
-  Layer.effectContext(Effect.gen(function*() {
-    const announced = yield* makeAnnouncedAddresses
-    const both = { ...yield* configured, endpoint: "tcp://127.0.0.1:*", ...options }
-    const client = yield* ReqRep.makeClient(both, announced)
-    const server = yield* ReqRep.makeServer(both, announced)
-    return Context.make(ChargeClient, client).pipe(Context.add(ChargeServer, server))
-  }))
+/** The layers of a pattern. */
+const layersOf = <ClientOptions extends object, ServerOptions extends object>(pattern: Pattern<ClientOptions, ServerOptions>) => {
+  type Both = ClientOptions & ServerOptions
+  const layerClient = (options: ClientOptions): Built<ChargeClient> => Layer.effect(ChargeClient, pattern.makeClient(options))
+  const layerServer = (options: ServerOptions): Built<ChargeServer> => Layer.effect(ChargeServer, pattern.makeServer(options))
+  const layerWith = (options: Both): Built<TransportServices> => Layer.merge(layerClient(options), layerServer(options))
+  const layerBoth = (options: Both): Built<TransportServices> =>
+    Layer.effectContext(Effect.gen(function*() {
+      const announced = yield* makeAnnouncedAddresses
+      const client = yield* pattern.makeClient(options, announced)
+      const server = yield* pattern.makeServer(options, announced)
+      return Context.make(ChargeClient, client).pipe(Context.add(ChargeServer, server))
+    }))
+  return { layerClient, layerServer, layerWith, layerBoth }
+}
 
-/** The layers of this package. */
+const loopback = "tcp://127.0.0.1:*"
+const reqRep = layersOf<ReqRepClientOptions, ReqRepServerOptions>(ReqRep)
+const routerDealer = layersOf<RouterDealerClientOptions, RouterDealerServerOptions>(RouterDealer)
+const pushPull = layersOf<PushPullClientOptions, PushPullServerOptions>(PushPull)
+
+/**
+ * The layers of this package. Of each pattern: both sides with `PURSER_ENDPOINT` and the other settings of the
+ * configuration; both with settings given in code; the sending side alone; the serving side alone; and both sides in one
+ * process over real sockets, where the client finds the port that the server got and options go before the configuration.
+ */
 export const ZmqTransport = {
-  /** REQ/REP with `PURSER_ENDPOINT` and the other settings of the configuration. */
-  layerReqRep,
-  /** REQ/REP with settings given in code. */
-  layerReqRepWith,
-  /** The sending side alone. */
-  layerReqRepClient,
-  /** The serving side alone. */
-  layerReqRepServer,
-  /** Both sides in one process, over real sockets: the client finds the port that the server got. Options go before the configuration. */
-  layerReqRepLoopback
+  layerReqRep: Layer.unwrap(Effect.map(configured, reqRep.layerWith)),
+  layerReqRepWith: reqRep.layerWith,
+  layerReqRepClient: reqRep.layerClient,
+  layerReqRepServer: reqRep.layerServer,
+  layerReqRepLoopback: (options: ReqRepLayerOptions = {}): Built<TransportServices> =>
+    Layer.unwrap(Effect.map(configured, (all) => reqRep.layerBoth({ ...all, endpoint: loopback, ...options }))),
+
+  layerRouterDealer: Layer.unwrap(Effect.map(configured, routerDealer.layerWith)),
+  layerRouterDealerWith: routerDealer.layerWith,
+  layerRouterDealerClient: routerDealer.layerClient,
+  layerRouterDealerServer: routerDealer.layerServer,
+  layerRouterDealerLoopback: (options: RouterDealerLayerOptions = {}): Built<TransportServices> =>
+    Layer.unwrap(Effect.map(configured, (all) => routerDealer.layerBoth({ ...all, endpoint: loopback, ...options }))),
+
+  layerPushPull: Layer.unwrap(Effect.map(configured, pushPull.layerWith)),
+  layerPushPullWith: pushPull.layerWith,
+  layerPushPullClient: pushPull.layerClient,
+  layerPushPullServer: pushPull.layerServer,
+  layerPushPullLoopback: (options: PushPullLayerOptions = {}): Built<TransportServices> =>
+    Layer.unwrap(Effect.map(configured, (all) => pushPull.layerBoth({ ...all, endpoint: loopback, returnEndpoint: undefined, ackEndpoint: undefined, ...options })))
 } as const

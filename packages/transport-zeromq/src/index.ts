@@ -1,6 +1,9 @@
 /** ZeroMQ transports for Purser. */
 export * from "./Endpoint.ts"
+export * from "./PatternOptions.ts"
+export * from "./PushPull.ts"
 export * from "./ReqRep.ts"
+export * from "./RouterDealer.ts"
 export * from "./SocketSettings.ts"
 export * from "./ZmqMetrics.ts"
 export * from "./ZmqSocket.ts"

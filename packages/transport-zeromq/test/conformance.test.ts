@@ -1,34 +1,51 @@
-import { type Patience, TransportConformance } from "@purser/testkit/TransportConformance"
-import { defaultRetry, type ReqRepLayerOptions, ZmqTransport } from "@purser/transport-zeromq"
-import { Effect, FileSystem, Schedule } from "effect"
 import { NodeServices } from "@effect/platform-node"
+import type { ChargeClient, ChargeServer } from "@purser/core"
+import { type Patience, TransportConformance } from "@purser/testkit/TransportConformance"
+import { defaultRetry, type PatternClientOptions, ZmqTransport } from "@purser/transport-zeromq"
+import { Effect, FileSystem, type Layer, Schedule } from "effect"
 import { randomUUID } from "node:crypto"
 import { freePort } from "./support.ts"
 
-const patience: Record<Patience, ReqRepLayerOptions> = {
+const patience: Record<Patience, PatternClientOptions> = {
   patient: { requestTimeout: "60 seconds" },
   hurried: { requestTimeout: "150 millis", retry: Schedule.spaced("10 millis").pipe(Schedule.upTo({ times: 500 })) },
   brief: { requestTimeout: "100 millis", retry: defaultRetry(2) }
 }
 
-const reqRep = (endpoint: string) => {
-  // Two sockets for hundreds of requests: every test goes through waiting, joining and recycled sockets.
-  const common = { endpoint, sockets: 2, drainTimeout: "30 seconds", socket: { reconnectMs: 10, reconnectMaxMs: 50 } } as const
-  return {
-    client: (kind: Patience) => ZmqTransport.layerReqRepClient({ ...common, ...patience[kind] }),
-    server: ZmqTransport.layerReqRepServer(common)
+/** The settings of both sides, and a client's own. */
+const common = (endpoint: string) => ({ endpoint, drainTimeout: "30 seconds", socket: { reconnectMs: 10, reconnectMaxMs: 50 } } as const)
+
+// Narrow limits for hundreds of requests: every test goes through waiting, joining and recycled sockets.
+const patterns = {
+  "req-rep": {
+    client: (endpoint: string, own: PatternClientOptions): Layer.Layer<ChargeClient, unknown> => ZmqTransport.layerReqRepClient({ ...common(endpoint), ...own, sockets: 2 }),
+    server: (endpoint: string): Layer.Layer<ChargeServer, unknown> => ZmqTransport.layerReqRepServer(common(endpoint))
+  },
+  "router-dealer": {
+    client: (endpoint: string, own: PatternClientOptions): Layer.Layer<ChargeClient, unknown> => ZmqTransport.layerRouterDealerClient({ ...common(endpoint), ...own, window: 50, joinMax: 8 }),
+    server: (endpoint: string): Layer.Layer<ChargeServer, unknown> => ZmqTransport.layerRouterDealerServer(common(endpoint))
+  },
+  "push-pull": {
+    client: (endpoint: string, own: PatternClientOptions): Layer.Layer<ChargeClient, unknown> => ZmqTransport.layerPushPullClient({ ...common(endpoint), ...own, window: 50, joinMax: 8 }),
+    server: (endpoint: string): Layer.Layer<ChargeServer, unknown> => ZmqTransport.layerPushPullServer(common(endpoint))
   }
 }
 
-TransportConformance.suite("req-rep over inproc", Effect.sync(() => reqRep(`inproc://${randomUUID()}`)), { clock: "live" })
-
-TransportConformance.suite(
-  "req-rep over ipc",
-  Effect.gen(function*() {
+const networks = {
+  inproc: Effect.sync(() => `inproc://${randomUUID()}`),
+  ipc: Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
-    return reqRep(`ipc://${yield* fs.makeTempDirectoryScoped({ prefix: "purser-" })}/charge.sock`)
+    return `ipc://${yield* fs.makeTempDirectoryScoped({ prefix: "purser-" })}/charge.sock`
   }).pipe(Effect.provide(NodeServices.layer)),
-  { clock: "live" }
-)
+  tcp: Effect.map(freePort, (port) => `tcp://127.0.0.1:${port}`)
+}
 
-TransportConformance.suite("req-rep over tcp", Effect.map(freePort, (port) => reqRep(`tcp://127.0.0.1:${port}`)), { clock: "live" })
+for (const [name, { client, server }] of Object.entries(patterns)) {
+  for (const [network, address] of Object.entries(networks)) {
+    TransportConformance.suite(
+      `${name} over ${network}`,
+      Effect.map(address, (endpoint) => ({ client: (kind: Patience) => client(endpoint, patience[kind]), server: server(endpoint) })),
+      { clock: "live" }
+    )
+  }
+}

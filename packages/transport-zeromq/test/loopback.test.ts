@@ -5,9 +5,13 @@ import { ZmqTransport } from "@purser/transport-zeromq"
 import { Effect, Fiber, Latch, Ref } from "effect"
 import { paid } from "./support.ts"
 
-const loopback = (endpoint: string) => ZmqTransport.layerReqRepLoopback({ endpoint, sockets: 2, requestTimeout: "60 seconds" })
+const loopbacks = {
+  "req-rep": (endpoint: string) => ZmqTransport.layerReqRepLoopback({ endpoint, sockets: 2, requestTimeout: "60 seconds" }),
+  "router-dealer": (endpoint: string) => ZmqTransport.layerRouterDealerLoopback({ endpoint, requestTimeout: "60 seconds" }),
+  "push-pull": (endpoint: string) => ZmqTransport.layerPushPullLoopback({ endpoint, requestTimeout: "60 seconds" })
+} as const
 
-describe("the loopback layer", () => {
+for (const [pattern, loopback] of Object.entries(loopbacks)) describe(`the loopback layer: ${pattern}`, () => {
   for (const endpoint of ["tcp://127.0.0.1:*", "ipc://*"]) {
     it.live(`finds a server that comes later, and again on another address: ${endpoint}`, () =>
       Effect.gen(function*() {

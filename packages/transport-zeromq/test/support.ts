@@ -28,12 +28,15 @@ export const paid = (request: ChargeRequest): ChargeOutcome =>
   })
 
 /** Serves until the returned scope is closed, or the test ends. */
-export const serve = Effect.fnUntraced(function*(options: ReqRepServerOptions, handler: ChargeHandler) {
+export const serveOn = Effect.fnUntraced(function*(layer: Layer.Layer<ChargeServer, unknown>, handler: ChargeHandler) {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const server = Context.get(yield* Layer.buildWithScope(ZmqTransport.layerReqRepServer(options), scope), ChargeServer)
+  const server = Context.get(yield* Layer.buildWithScope(layer, scope), ChargeServer)
   yield* Effect.forkIn(server.serve(handler), scope)
   return scope
 })
+
+/** Serves REQ/REP. */
+export const serve = (options: ReqRepServerOptions, handler: ChargeHandler) => serveOn(ZmqTransport.layerReqRepServer(options), handler)
 
 /** A bare socket of the addon, closed with the test. */
 export const bare = <S extends zmq.Socket>(make: () => S) => Effect.acquireRelease(Effect.sync(make), (socket) => Effect.sync(() => socket.close()))

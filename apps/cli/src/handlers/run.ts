@@ -1,7 +1,7 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
 import { type CapReport, type ChargeKey, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
 import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type PlanReport, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
-import { loopbackTransports, Stores, type TransportName, transports } from "@purser/purser"
+import { loopbackTransports, Stores, type TransportName, transportNames, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
 import { Clock, Config, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
 import { Prompt } from "effect/cli"
@@ -220,7 +220,7 @@ const startWorkers = (worker: ChargeWorker["Service"], count: number) =>
 const transportOf = (options: RunOptions) =>
   Layer.unwrap(Effect.gen(function*() {
     if (options.dryRun) return transports.memory
-    const name = options.transport ?? (yield* Config.Literals(["req-rep", "memory"], "PURSER_TRANSPORT").pipe(Config.withDefault("req-rep" as const)))
+    const name = options.transport ?? (yield* Config.Literals(transportNames, "PURSER_TRANSPORT").pipe(Config.withDefault("req-rep" as const)))
     if (options.workers > 0) return loopbackTransports[name]
     if (name === "memory") return yield* refused("--workers 0 needs a transport that reaches other processes; memory does not")
     return transports[name]

@@ -2,9 +2,8 @@
  * Charge requests at the serving side: from text to handler calls and back, in the form in which they were asked.
  * A handler's failure is an answer as it is; a handler that dies, or is cut short, is a trouble with unknown outcome.
  */
-import { type ChargeHandler, type ChargeReply, type ChargeRequest, Backpressure, LedgerError, LedgerUnavailable, PeerLost, PeerUnreachable, type RequestFrame, TransportError, type TransportErrorReason, type WireCodec } from "@purser/core"
-import type { Cause} from "effect";
-import { Clock, Effect, Exit, Metric, Result, type Semaphore } from "effect"
+import { type ChargeHandler, type ChargeReply, type ChargeRequest, Backpressure, LedgerError, LedgerUnavailable, PeerLost, PeerUnreachable, type ReadRequest, type RequestFrame, TransportError, type TransportErrorReason, type WireCodec } from "@purser/core"
+import { type Cause, Clock, Effect, Exit, Metric, Result, type Semaphore } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { ReplyApp, ServerEnd } from "./replyService.ts"
 
@@ -54,8 +53,17 @@ export const makeChargeReplies = (handler: ChargeHandler, options: ChargeReplies
       started = true
       return yield* Effect.result(Effect.suspend(() => handler(request)))
     })
-    const work = Effect.exit(Effect.interruptible(permits.withPermit(call)))
-    const exit = yield* Effect.raceFirst(work, Effect.as(Effect.interruptible(end.cut), undefined))
+    const fiber = yield* Effect.forkDetach(Effect.interruptible(permits.withPermit(call)))
+    const exit = yield* Effect.callback<Exit.Exit<ChargeReply> | undefined>((resume) => {
+      const leave = end.onCut(() => {
+        resume(Effect.undefined)
+        fiber.interruptUnsafe()
+      })
+      fiber.addObserver((ended) => {
+        leave()
+        resume(Effect.succeed(ended))
+      })
+    })
     if (exit === undefined) {
       return started
         ? refusal(new PeerLost({ endpoint: label }), chargeKey)
@@ -65,26 +73,40 @@ export const makeChargeReplies = (handler: ChargeHandler, options: ChargeReplies
     return yield* died(exit.cause, request)
   })
 
+  const reply = ({ deadlineMs, request }: { readonly deadlineMs: number; readonly request: ReadRequest }, end: ServerEnd): Effect.Effect<ChargeReply> =>
+    Result.isFailure(request) ? Effect.succeed(Result.fail(request.failure)) : run(request.success, deadlineMs, end)
+
+  const refuseUnread = (reason: TransportErrorReason) => wire.encodePlainReply(refusal(reason, null), undefined)
+
   return {
-    answer: Effect.fnUntraced(function*(text, end) {
+    refuseUnread,
+    join: wire.encodeReplies,
+    read: (text) => {
       const decoded = wire.decodeRequests(text)
-      if (Result.isFailure(decoded)) return wire.encodePlainReply(Result.fail(decoded.failure), undefined)
+      if (Result.isFailure(decoded)) {
+        const malformed = wire.encodePlainReply(Result.fail(decoded.failure), undefined)
+        return { size: 1, divisible: false, answer: () => Effect.succeed(malformed), answerEach: () => Effect.void, refuse: refuseUnread }
+      }
       const frame = decoded.success
+      const joined = frame.form === "joined" ? frame.items : []
       const items = frame.form === "plain" ? [{ deadlineMs: Number.MAX_SAFE_INTEGER, request: frame.request }] : frame.items
-      const replies = yield* Effect.forEach(
-        items,
-        ({ deadlineMs, request }): Effect.Effect<ChargeReply> =>
-          Result.isFailure(request) ? Effect.succeed(Result.fail(request.failure)) : run(request.success, deadlineMs, end),
-        { concurrency: "unbounded" }
-      )
-      return encode(wire, frame, replies)
-    }),
-    refuse: (text, reason) => {
-      const decoded = text === undefined ? undefined : wire.decodeRequests(text)
-      if (decoded === undefined || Result.isFailure(decoded)) return wire.encodePlainReply(refusal(reason, null), undefined)
-      const requests = decoded.success.form === "plain" ? [decoded.success] : decoded.success.items
-      const replies = requests.map(({ request }) => refusal(reason, Result.isSuccess(request) ? request.success.chargeKey : null))
-      return encode(wire, decoded.success, replies)
+      return {
+        size: items.length,
+        divisible: frame.form === "joined",
+        answer: (end) =>
+          Effect.map(
+            Effect.forEach(items, (item) => reply(item, end), { concurrency: "unbounded" }),
+            (replies) => encode(wire, frame, replies)
+          ),
+        answerEach: (end, put) =>
+          Effect.forEach(
+            joined,
+            (item) => Effect.flatMap(reply(item, end), (answer) => put({ id: item.id, reply: answer })),
+            { concurrency: "unbounded", discard: true }
+          ),
+        refuse: (reason) =>
+          encode(wire, frame, items.map(({ request }) => refusal(reason, Result.isSuccess(request) ? request.success.chargeKey : null)))
+      }
     }
   }
 }

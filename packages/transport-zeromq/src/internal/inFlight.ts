@@ -6,8 +6,10 @@ import { Effect, type Fiber, Latch } from "effect"
 
 /** Work that was started and has not ended. */
 export interface InFlight {
+  /** Requests that are worked on. */
   readonly size: () => number
-  readonly run: (effect: Effect.Effect<unknown>) => Effect.Effect<void>
+  /** Starts work on a number of requests. */
+  readonly run: (effect: Effect.Effect<unknown>, requests: number) => Effect.Effect<void>
   /** Waits until nothing runs, but no longer than the bound; tells whether it was reached. */
   readonly settle: (boundMs: number) => Effect.Effect<boolean>
 }
@@ -16,14 +18,17 @@ export interface InFlight {
 export const makeInFlight: Effect.Effect<InFlight> = Effect.gen(function*() {
   const fibers = new Set<Fiber.Fiber<unknown>>()
   const idle = yield* Latch.make(true)
+  let size = 0
   return {
-    size: () => fibers.size,
-    run: Effect.fnUntraced(function*(effect) {
+    size: () => size,
+    run: Effect.fnUntraced(function*(effect, requests) {
       const fiber = yield* Effect.forkDetach(effect)
       fibers.add(fiber)
+      size += requests
       yield* Latch.close(idle)
       fiber.addObserver(() => {
         fibers.delete(fiber)
+        size -= requests
         if (fibers.size === 0) Latch.openUnsafe(idle)
       })
     }, Effect.uninterruptible),

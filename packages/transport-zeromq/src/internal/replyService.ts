@@ -1,37 +1,66 @@
 /**
- * A ROUTER that answers REQ peers: many requests at a time on one socket, one answer for each.
+ * A service at one socket: many requests at a time, each answered on its own way back.
  *
  * A literal REP socket serves one request after the other and is dead after a handler that never answers. Here every
  * request that has a way back is answered: by the app, or by a refusal of what is malformed, too long, too much or too
- * late. An answer whose requester is gone is counted; the requester asks again.
+ * late. An answer that cannot be sent is counted; the requester asks again.
  */
-import { Backpressure, MalformedMessage, PeerUnreachable, type TransportErrorReason } from "@purser/core"
-import { Deferred, Effect, Metric, Queue, type Scope } from "effect"
+import { Backpressure, MalformedMessage, PeerUnreachable, type ReplyItem, type TransportErrorReason } from "@purser/core"
+import { type Cause, Effect, Metric, Queue, type Scope } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
-import type { Frames, ZmqSocket } from "../ZmqSocket.ts"
-import { openEnvelope } from "./envelope.ts"
+import type { Frames } from "../ZmqSocket.ts"
 import { makeInFlight } from "./inFlight.ts"
+import { makeOutbox, type WayBack } from "./outbox.ts"
 
 /** How a server that stops tells those who work for it. */
 export interface ServerEnd {
   /** Nothing new is to be begun. */
   readonly isClosing: () => boolean
-  /** Succeeds when the drain time is over: what still runs is to be cut short. */
-  readonly cut: Effect.Effect<void>
+  /** Calls back when the drain time is over: what still runs is to be cut short. The result takes the callback away. */
+  readonly onCut: (callback: () => void) => () => void
 }
 
-/** What gives the answers; neither effect fails. */
+/** One frame of requests that could be read, or its refusal. No effect fails or is interrupted, so that answers always come. */
+export interface ReplyCall {
+  /** Requests in it. */
+  readonly size: number
+  /** Whether each of them can be answered by itself. */
+  readonly divisible: boolean
+  /** Answers the whole frame at once. */
+  readonly answer: (end: ServerEnd) => Effect.Effect<string>
+  /** Gives each answer of a divisible frame as soon as there is one. */
+  readonly answerEach: (end: ServerEnd, put: (item: ReplyItem) => Effect.Effect<void>) => Effect.Effect<void>
+  /** Answers that none of it will be handled. */
+  readonly refuse: (reason: TransportErrorReason) => string
+}
+
+/** What gives the answers. It minds the server's end itself. */
 export interface ReplyApp {
-  /** Answers a request, many at a time. It is never interrupted, so that an answer always comes; it minds the server's end itself. */
-  readonly answer: (text: string, end: ServerEnd) => Effect.Effect<string>
-  /** Answers a request that will not be handled; `text` is undefined where there is none. */
-  readonly refuse: (text: string | undefined, reason: TransportErrorReason) => string
+  readonly read: (text: string) => ReplyCall
+  /** Answers what is no text. */
+  readonly refuseUnread: (reason: TransportErrorReason) => string
+  /** One frame of several answers. */
+  readonly join: (items: ReadonlyArray<ReplyItem>) => string
+}
+
+/** A received message: its way back, and its body unless it is not exactly one frame. Undefined is one that is not to be served. */
+export interface Arrival {
+  readonly back: WayBack
+  readonly body: Frames[number] | undefined
+}
+
+/** Where requests come in. */
+export interface ReplyDesk {
+  readonly incoming: Queue.Dequeue<Frames, Cause.Done>
+  readonly open: (frames: Frames) => Effect.Effect<Arrival | undefined>
+  /** Waits until the answers of earlier sends are with libzmq. */
+  readonly flush: Effect.Effect<void>
 }
 
 /** Limits of the service. */
 export interface ReplyServiceOptions {
   readonly label: string
-  /** Requests that are taken in, waiting ones included; one more is refused with `Backpressure`. */
+  /** Requests that are taken in, waiting ones included; a frame beyond that is refused with `Backpressure`. */
   readonly takenMax: number
   readonly requestMaxBytes: number
   readonly drainMs: number
@@ -46,61 +75,61 @@ const decodeText = (body: Frames[number]) =>
 /** After the drain time, how long work that was cut short may take to answer, and the answers to leave. */
 const cutMs = 1000
 
-/** Serves a socket until the scope closes, then stops taking requests and finishes what was taken. */
+/** Serves a desk until the scope closes, then stops taking requests and finishes what was taken. */
 export const serveReplies = Effect.fnUntraced(function*(
-  socket: ZmqSocket,
+  desk: ReplyDesk,
   app: ReplyApp,
   options: ReplyServiceOptions
 ): Effect.fn.Return<never, never, Scope.Scope> {
   const inFlight = yield* makeInFlight
-  const cut = yield* Deferred.make<void>()
+  const outbox = makeOutbox(app.join)
+  const cuts = new Set<() => void>()
   let closing = false
-  const end: ServerEnd = { isClosing: () => closing, cut: Deferred.await(cut) }
+  const end: ServerEnd = {
+    isClosing: () => closing,
+    onCut: (callback) => {
+      cuts.add(callback)
+      return () => cuts.delete(callback)
+    }
+  }
 
-  const send = (envelope: Frames, reply: string) =>
-    Effect.catch(socket.send([...envelope, reply]), (error) =>
-      Effect.andThen(
-        Metric.update(ZmqMetrics.unroutableReplies, 1),
-        Effect.logDebug("a reply was not sent", error.message)
-      ))
-  const refuse = (envelope: Frames, text: string | undefined, reason: TransportErrorReason) =>
-    Effect.andThen(
-      Metric.update(ZmqMetrics.refusedRequests, 1),
-      Effect.suspend(() => send(envelope, app.refuse(text, reason)))
-    )
+  const refuse = (back: WayBack, reply: (reason: TransportErrorReason) => string, reason: TransportErrorReason) =>
+    Effect.andThen(Metric.update(ZmqMetrics.refusedRequests, 1), Effect.suspend(() => outbox.send(back, reply(reason))))
 
   const take = Effect.fnUntraced(function*(frames: Frames) {
-    const { body, envelope } = openEnvelope(frames)
-    if (body === undefined) {
-      const detail = `expected one frame of JSON, got ${frames.length - envelope.length}`
-      return yield* refuse(envelope, undefined, new MalformedMessage({ detail, field: null }))
-    }
-    if (body.length > options.requestMaxBytes) {
-      const detail = `${body.length} bytes are more than ${options.requestMaxBytes}`
-      return yield* refuse(envelope, undefined, new MalformedMessage({ detail, field: null }))
-    }
-    const text = yield* decodeText(body)
-    if (closing) return yield* refuse(envelope, text, new PeerUnreachable({ endpoint: options.label, detail: "the server is closing" }))
-    if (inFlight.size() >= options.takenMax) {
-      return yield* refuse(envelope, text, new Backpressure({ endpoint: options.label, window: options.takenMax }))
-    }
-    return yield* inFlight.run(Effect.uninterruptible(Effect.flatMap(app.answer(text, end), (reply) => send(envelope, reply))))
-  }, (effect, frames) =>
-    Effect.catchTag(effect, "MalformedMessage", (reason) => refuse(openEnvelope(frames).envelope, undefined, reason)))
+    const arrival = yield* desk.open(frames)
+    if (arrival === undefined) return yield* Metric.update(ZmqMetrics.refusedRequests, 1)
+    const { back, body } = arrival
+    const malformed = (detail: string) => refuse(back, app.refuseUnread, new MalformedMessage({ detail, field: null }))
+    if (body === undefined) return yield* malformed("expected one frame of JSON")
+    if (body.length > options.requestMaxBytes) return yield* malformed(`${body.length} bytes are more than ${options.requestMaxBytes}`)
+    return yield* Effect.matchEffect(decodeText(body), {
+      onFailure: (reason) => refuse(back, app.refuseUnread, reason),
+      onSuccess: (text) => {
+        const call = app.read(text)
+        if (closing) return refuse(back, call.refuse, new PeerUnreachable({ endpoint: options.label, detail: "the server is closing" }))
+        if (inFlight.size() >= options.takenMax) return refuse(back, call.refuse, new Backpressure({ endpoint: options.label, window: options.takenMax }))
+        const work = call.divisible && !back.whole
+          ? call.answerEach(end, (item) => outbox.put(back, item))
+          : Effect.flatMap(call.answer(end), (reply) => outbox.send(back, reply))
+        return inFlight.run(Effect.uninterruptible(work), call.size)
+      }
+    })
+  })
 
   yield* Effect.addFinalizer(() =>
     Effect.gen(function*() {
       closing = true
       if (!(yield* inFlight.settle(options.drainMs))) {
         yield* Effect.logWarning(`${inFlight.size()} requests did not end within ${options.drainMs} ms and are cut short`)
-        yield* Deferred.succeed(cut, undefined)
+        for (const callback of cuts) callback()
         yield* inFlight.settle(cutMs)
       }
-      yield* Effect.timeoutOption(Effect.interruptible(socket.flush), cutMs)
+      yield* Effect.timeoutOption(Effect.interruptible(desk.flush), cutMs)
     })
   )
   // It goes on while the finalizer drains, so that late requests are refused instead of left without an answer.
-  yield* Queue.takeAll(socket.incoming).pipe(
+  yield* Queue.takeAll(desk.incoming).pipe(
     Effect.flatMap((batch) => Effect.forEach(batch, take, { discard: true })),
     Effect.forever,
     Effect.ignore,

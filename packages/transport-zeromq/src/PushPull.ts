@@ -1,0 +1,127 @@
+/**
+ * The PUSH/PULL pattern: producers push requests to pulling workers, and answers come back over a second pair of
+ * sockets, from the workers' PUSH to the producer's PULL.
+ *
+ * Each request carries its producer's return address, so that several producers share the workers. The answer is the
+ * acknowledgement: it names the request, never a count of messages, and what is not acknowledged at its deadline is
+ * delivered again, to whichever worker is next.
+ */
+import { ChargeClient, type ChargeServer, type TransportError } from "@purser/core"
+import { type Config, Effect, Result, type Scope } from "effect"
+import { randomUUID } from "node:crypto"
+import { parseEndpoint } from "./Endpoint.ts"
+import { type AnnouncedAddresses } from "./internal/addresses.ts"
+import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
+import { makeChargeServer } from "./internal/chargeServer.ts"
+import { loadZeromq } from "./internal/native.ts"
+import { labelOf, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
+import { defaultReturnAddress, openReturns } from "./internal/returns.ts"
+import { openServerSocket } from "./internal/serverSocket.ts"
+import { makeWindowClient } from "./internal/windowClient.ts"
+import { defaultRetry, type PatternServerOptions, type WindowClientOptions } from "./PatternOptions.ts"
+import { openZmqSocket } from "./ZmqSocket.ts"
+
+/** What a producer takes. Requests are joined by up to 16 into one frame: a frame goes to one worker. */
+export interface PushPullClientOptions extends WindowClientOptions {
+  /** Where this producer takes answers in; one of its own. Needed where workers are on other machines, else a free one. */
+  readonly returnEndpoint?: string | undefined
+}
+
+/** What a worker takes. */
+export interface PushPullServerOptions extends PatternServerOptions {
+  /** Where answers to plain messages go, which carry no return address. Without it they are served and not answered. */
+  readonly ackEndpoint?: string | undefined
+  /** Producers that a worker holds a connection to (64); the one that was silent for the longest makes room. */
+  readonly producersMax?: number | undefined
+}
+
+// 128 requests of the greatest length still fit into a request's limit.
+const joinLimit = 128
+
+const makeClient = Effect.fnUntraced(function*(
+  options: PushPullClientOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
+  const endpoints = yield* readEndpoints(options, "connect")
+  const zmq = yield* loadZeromq
+  const settings = settingsOf(options)
+  const timeoutMs = millis(options.requestTimeout ?? "30 seconds")
+  const binds = announced === undefined && endpoints.some(({ attach }) => attach === "bind")
+  const given = options.returnEndpoint ?? defaultReturnAddress(endpoints)
+  if (given === undefined) {
+    return yield* unusable(labelOf(endpoints), "workers on other machines need a return endpoint that they can reach: PURSER_RETURN_ENDPOINT")
+  }
+  const back = yield* Effect.fromResult(parseEndpoint(given, { attach: "bind", allowPlain: options.allowPlain ?? false }))
+  if (back.attach === "connect" || /^tcp:\/\/(?:\*|0\.0\.0\.0|\[::\]):/.test(back.address)) {
+    return yield* unusable(given, "workers are told this address: it must be bound, and name one interface")
+  }
+
+  const open: OpenCarrier = Effect.fnUntraced(function*(peers) {
+    const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [back], settings, sendTimeoutMs: 0, lingerMs: 0 })
+    const push = yield* openZmqSocket(zmq, {
+      kind: "push",
+      endpoints: peers,
+      settings,
+      sendTimeoutMs: timeoutMs,
+      // What is unsent when a life ends has been given up, or is sent again by the next one.
+      lingerMs: 0,
+      peersChange: announced !== undefined
+    })
+    return { client: randomUUID(), send: carrierSend(push, pull.bound[0]!), incoming: pull.incoming, reach: push.reach }
+  })
+  const limits = windowOf(options)
+  const window = yield* makeWindowClient({
+    ...limits,
+    wire: yield* wireOf(options),
+    label: labelOf(endpoints),
+    addresses: announced?.current ?? Effect.succeed(endpoints),
+    open,
+    timeoutMs,
+    retry: options.retry ?? defaultRetry(3),
+    joinMax: Math.min(options.joinMax ?? 16, joinLimit),
+    // Workers find a bound address again by themselves, and another one could not be bound in its place at once.
+    silencesMax: binds ? undefined : limits.silencesMax
+  })
+  return ChargeClient.of({ submit: Effect.fn("ChargeClient.submit")((request) => window.submit(request)) })
+})
+
+const makeServer = Effect.fnUntraced(function*(
+  options: PushPullServerOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
+  const endpoints = yield* readEndpoints(options, "bind")
+  const settings = settingsOf(options)
+  const allowPlain = options.allowPlain ?? false
+  const acknowledge = options.ackEndpoint === undefined
+    ? undefined
+    : yield* Effect.fromResult(parseEndpoint(options.ackEndpoint, { attach: "connect", allowPlain }))
+  const zmq = yield* loadZeromq
+  const wire = yield* wireOf(options)
+  const label = labelOf(endpoints)
+  return makeChargeServer(options, {
+    wire,
+    label,
+    openDesk: Effect.gen(function*() {
+      const returns = yield* openReturns({ zmq, settings, allowPlain, acknowledge, label, producersMax: options.producersMax ?? 64 })
+      const pull = yield* openServerSocket(zmq, { kind: "pull", endpoints, settings, announced })
+      return {
+        incoming: pull.incoming,
+        flush: returns.flush,
+        open: (frames) =>
+          Effect.gen(function*() {
+            // One frame is a plain message; of two, the first is the return address, which a plain one may leave empty.
+            const plain = frames.length === 1 || frames[0]!.length === 0
+            const back = plain ? returns.acknowledge : yield* returns.to(frames[0]!.toString("utf8"))
+            if (Result.isFailure(back)) {
+              yield* Effect.logWarning("a request is dropped, because its answer could not go back", back.failure.message)
+              return undefined
+            }
+            return { back: back.success, body: frames.length <= 2 ? frames[frames.length - 1] : undefined }
+          })
+      }
+    })
+  })
+})
+
+/** Both sides of the pattern, for charges. `ZmqTransport` has them as layers. */
+export const PushPull = { makeClient, makeServer } as const

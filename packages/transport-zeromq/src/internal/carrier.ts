@@ -1,0 +1,78 @@
+/**
+ * The sockets that carry a window's frames, one life after the other. A life that heard nothing for long is closed with
+ * what it has not sent, and the next one has an identity of its own, so that no answer to the old one reaches it.
+ */
+import type { TransportError } from "@purser/core"
+import { Effect, Exit, Queue, Scope } from "effect"
+import type { Endpoint } from "../Endpoint.ts"
+import type { Frames, OutgoingFrames, ZmqSocket } from "../ZmqSocket.ts"
+import type { Addresses } from "./addresses.ts"
+
+/** One life of the sockets. */
+export interface Carrier {
+  /** What frames of requests name as their sender. */
+  readonly client: string
+  readonly send: (text: string) => Effect.Effect<void, TransportError>
+  readonly incoming: ZmqSocket["incoming"]
+  /** Follows a changed list of servers. */
+  readonly reach: ZmqSocket["reach"]
+}
+
+/** Opens a life. */
+export type OpenCarrier = (endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<Carrier, TransportError, Scope.Scope>
+
+/** The lives. Not for concurrent use, but `renew` may come at any time. */
+export interface Carriers {
+  /** The present life, opened when there is none; it waits while no server is known. */
+  readonly current: Effect.Effect<Carrier, TransportError>
+  /** Ends the present life. */
+  readonly renew: Effect.Effect<void>
+}
+
+/** Frames to send in front of a text. */
+export const carrierSend = (socket: ZmqSocket, ...before: OutgoingFrames) => (text: string) => socket.send([...before, text])
+
+/** Makes them without a life; `receive` gets what each of them hears. */
+export const makeCarriers = Effect.fnUntraced(function*(
+  addresses: Addresses,
+  open: OpenCarrier,
+  receive: (frames: Frames) => Effect.Effect<void>
+): Effect.fn.Return<Carriers, never, Scope.Scope> {
+  let life: { readonly carrier: Carrier; readonly scope: Scope.Closeable; endpoints: ReadonlyArray<Endpoint> } | undefined
+
+  const renew = Effect.suspend(() => {
+    const old = life
+    life = undefined
+    return old === undefined ? Effect.void : Scope.close(old.scope, Exit.void)
+  })
+  yield* Effect.addFinalizer(() => renew)
+
+  const begin = Effect.fnUntraced(function*(endpoints: ReadonlyArray<Endpoint>) {
+    const scope = yield* Scope.make()
+    const carrier = yield* Effect.gen(function*() {
+      const opened = yield* open(endpoints)
+      yield* Queue.takeAll(opened.incoming).pipe(
+        Effect.flatMap((batch) => Effect.forEach(batch, receive, { discard: true })),
+        Effect.forever,
+        Effect.ignore,
+        Effect.forkScoped
+      )
+      return opened
+    }).pipe(Scope.provide(scope), Effect.onError(() => Scope.close(scope, Exit.void)))
+    life = { carrier, scope, endpoints }
+    return carrier
+  }, Effect.uninterruptible)
+
+  return {
+    renew,
+    current: Effect.gen(function*() {
+      const endpoints = yield* addresses
+      if (life === undefined) return yield* begin(endpoints)
+      if (life.endpoints !== endpoints) {
+        life.endpoints = endpoints
+        yield* life.carrier.reach(endpoints)
+      }
+      return life.carrier
+    })
+  }
+})

@@ -1,0 +1,33 @@
+/** Reading the settings that the patterns have in common. */
+import { Closed, TransportError, Wire } from "@purser/core"
+import { Duration, Effect } from "effect"
+import { type Endpoint, parseEndpoints } from "../Endpoint.ts"
+import { defaultEndpoint, type PatternOptions, type WindowClientOptions } from "../PatternOptions.ts"
+import { defaultSocketSettings, type SocketSettings } from "../SocketSettings.ts"
+
+/** What errors call a list of addresses. */
+export const labelOf = (endpoints: ReadonlyArray<Endpoint>) => endpoints.map(({ address }) => address).join(",")
+
+/** Milliseconds of a duration. */
+export const millis = (input: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(input))
+
+/** The settings of a side's sockets. */
+export const settingsOf = (options: PatternOptions): SocketSettings => ({ ...defaultSocketSettings, ...options.socket })
+
+/** The codec that was given, or the configuration's. */
+export const wireOf = (options: PatternOptions) => options.wire === undefined ? Wire.fromConfig : Effect.succeed(options.wire)
+
+/** The addresses of a side that attaches so unless they say otherwise. */
+export const readEndpoints = (options: PatternOptions, attach: Endpoint["attach"]) =>
+  Effect.fromResult(parseEndpoints(options.endpoint ?? defaultEndpoint, { attach, allowPlain: options.allowPlain ?? false }))
+
+/** A client that cannot work as configured. */
+export const unusable = (endpoint: string, detail: string) => new TransportError({ reason: new Closed({ endpoint, detail }), chargeKey: null })
+
+/** Limits of a window, read from a client's options. */
+export const windowOf = (options: WindowClientOptions) => ({
+  window: Math.max(1, options.window ?? 1000),
+  whenFull: options.whenFull ?? "wait",
+  silencesMax: Math.max(1, options.silencesMax ?? 3)
+})
+

@@ -1,0 +1,107 @@
+/**
+ * The second half of PUSH/PULL: a worker's PUSH sockets, one for each producer that it has heard of.
+ *
+ * A return address comes with a message, from whoever sent it. So it is held to the rules of every endpoint, a worker
+ * holds a bounded number of connections, and none of them can hold up another producer's answers.
+ */
+import { Closed, TransportError } from "@purser/core"
+import { Effect, Exit, Result, Scope } from "effect"
+import { randomBytes } from "node:crypto"
+import { type Endpoint, isLocalAddress, parseEndpoint } from "../Endpoint.ts"
+import type { SocketSettings } from "../SocketSettings.ts"
+import { openZmqSocket, type ZmqSocket } from "../ZmqSocket.ts"
+import type { Zeromq } from "./native.ts"
+import type { WayBack } from "./outbox.ts"
+
+/** Where a producer takes answers in when it was not told: beside its workers. Undefined when they are on other machines. */
+export const defaultReturnAddress = (endpoints: ReadonlyArray<Endpoint>): string | undefined => {
+  const address = endpoints[0]!.address
+  if (!endpoints.every((endpoint) => isLocalAddress(endpoint.address))) return undefined
+  if (address.startsWith("inproc://")) return `inproc://purser-return-${randomBytes(16).toString("hex")}`
+  if (address.startsWith("ipc://")) return "ipc://*"
+  return address.startsWith("tcp://[") ? "tcp://[::1]:*" : "tcp://127.0.0.1:*"
+}
+
+/** What the sockets need. */
+export interface ReturnsOptions {
+  readonly zmq: Zeromq
+  readonly settings: SocketSettings
+  readonly allowPlain: boolean
+  readonly label: string
+  /** Where answers to messages without a return address go. */
+  readonly acknowledge: Endpoint | undefined
+  readonly producersMax: number
+}
+
+/** A worker's ways back. */
+export interface Returns {
+  /** The way back of a message that names its return address. */
+  readonly to: (address: string) => Effect.Effect<Result.Result<WayBack, TransportError>>
+  /** The way back of a message that names none. */
+  readonly acknowledge: Result.Result<WayBack, TransportError>
+  readonly flush: Effect.Effect<void>
+}
+
+interface Producer {
+  readonly socket: ZmqSocket
+  readonly scope: Scope.Closeable
+}
+
+/** Makes the ways back; their sockets are opened when they are first needed, and closed with the scope. */
+export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions): Effect.fn.Return<Returns, TransportError, Scope.Scope> {
+  const { settings } = options
+  // Made now, so that it closes after a server's drain, which the scopes of later sockets would not.
+  const outer = yield* Scope.make()
+  yield* Effect.addFinalizer((exit) => Scope.close(outer, exit))
+  /** In the order of use, so that the first one is the one that has been silent for the longest. */
+  const producers = new Map<string, Producer>()
+
+  // A full or absent producer fails a send at once: it must not hold up the others.
+  const open = (endpoint: Endpoint) =>
+    openZmqSocket(options.zmq, { kind: "push", endpoints: [endpoint], settings, sendTimeoutMs: 0, lingerMs: settings.lingerMs })
+
+  const producer = Effect.fnUntraced(function*(endpoint: Endpoint) {
+    const known = producers.get(endpoint.address)
+    if (known !== undefined) {
+      producers.delete(endpoint.address)
+      producers.set(endpoint.address, known)
+      return known.socket
+    }
+    for (const [address, { scope }] of producers) {
+      if (producers.size < options.producersMax) break
+      producers.delete(address)
+      yield* Scope.close(scope, Exit.void)
+    }
+    const scope = yield* Scope.fork(outer)
+    const socket = yield* Scope.provide(open(endpoint), scope)
+    producers.set(endpoint.address, { socket, scope })
+    return socket
+  }, Effect.uninterruptible)
+
+  const plain = options.acknowledge === undefined ? undefined : yield* open(options.acknowledge)
+  const noAnswer = new TransportError({ reason: new Closed({ endpoint: options.label, detail: "no acknowledgement endpoint is set" }), chargeKey: null })
+  return {
+    acknowledge: Result.succeed({
+      key: "",
+      whole: true,
+      send: (text) => plain === undefined ? Effect.fail(noAnswer) : plain.send([text])
+    }),
+    to: Effect.fnUntraced(function*(address) {
+      const parsed = parseEndpoint(address, { attach: "connect", allowPlain: options.allowPlain })
+      if (Result.isFailure(parsed)) return Result.fail(parsed.failure)
+      const endpoint = parsed.success
+      if (endpoint.attach === "bind" || endpoint.address.endsWith("*")) {
+        return Result.fail(new TransportError({ reason: new Closed({ endpoint: address, detail: "not a return address" }), chargeKey: null }))
+      }
+      return yield* Effect.result(Effect.map(producer(endpoint), (): WayBack => ({
+        key: address,
+        whole: false,
+        // Looked up when the answer is there: the producer may have made room for others since, and come back.
+        send: (text) => Effect.flatMap(producer(endpoint), (socket) => socket.send([text]))
+      })))
+    }),
+    flush: Effect.suspend(() => Effect.forEach([...producers.values()], ({ socket }) => socket.flush, { concurrency: "unbounded", discard: true })).pipe(
+      Effect.andThen(Effect.suspend(() => plain?.flush ?? Effect.void))
+    )
+  }
+})

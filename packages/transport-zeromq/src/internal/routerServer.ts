@@ -1,0 +1,50 @@
+/**
+ * A ROUTER that serves REQ and DEALER peers alike. A request under an empty delimiter may come from a REQ socket, which
+ * takes one answer for each message; without one, each answer of a joined frame leaves as soon as it is there.
+ */
+import type { ChargeServer, TransportError } from "@purser/core"
+import { type Config, Effect } from "effect"
+import type { PatternServerOptions } from "../PatternOptions.ts"
+import type { AnnouncedAddresses } from "./addresses.ts"
+import { makeChargeServer } from "./chargeServer.ts"
+import { openEnvelope } from "./envelope.ts"
+import { loadZeromq } from "./native.ts"
+import { labelOf, readEndpoints, settingsOf, wireOf } from "./patternOptions.ts"
+import { openServerSocket } from "./serverSocket.ts"
+
+/** What it takes beside the common settings. */
+export interface RouterServerOptions extends PatternServerOptions {
+  /** Whether a peer takes over the routing id of another one that is connected (true), or is refused. */
+  readonly handover?: boolean | undefined
+}
+
+/** Makes the server. */
+export const makeRouterServer = Effect.fnUntraced(function*(
+  options: RouterServerOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
+  const endpoints = yield* readEndpoints(options, "bind")
+  const settings = settingsOf(options)
+  const zmq = yield* loadZeromq
+  const wire = yield* wireOf(options)
+  return makeChargeServer(options, {
+    wire,
+    label: labelOf(endpoints),
+    openDesk: Effect.map(
+      openServerSocket(zmq, { kind: "router", endpoints, settings, announced, handover: options.handover }),
+      (socket) => ({
+        incoming: socket.incoming,
+        flush: socket.flush,
+        open: (frames) => {
+          const { body, envelope } = openEnvelope(frames)
+          const back = {
+            key: envelope.map((frame) => frame.toString("hex")).join("."),
+            whole: envelope.length > 1,
+            send: (text: string) => socket.send([...envelope, text])
+          }
+          return Effect.succeed({ back, body })
+        }
+      })
+    )
+  })
+})
