@@ -13,8 +13,9 @@ import { parseEndpoint } from "./Endpoint.ts"
 import { type AnnouncedAddresses } from "./internal/addresses.ts"
 import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
+import { senderOf } from "./internal/frameSeal.ts"
 import { loadZeromq } from "./internal/native.ts"
-import { labelOf, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
+import { labelOf, mayBeRemote, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
 import { defaultReturnAddress, openReturns } from "./internal/returns.ts"
 import { openServerSocket } from "./internal/serverSocket.ts"
 import { makeWindowClient } from "./internal/windowClient.ts"
@@ -51,7 +52,7 @@ const makeClient = Effect.fnUntraced(function*(
   if (given === undefined) {
     return yield* unusable(labelOf(endpoints), "workers on other machines need a return endpoint that they can reach: PURSER_RETURN_ENDPOINT")
   }
-  const back = yield* Effect.fromResult(parseEndpoint(given, { attach: "bind", allowPlain: options.allowPlain ?? false }))
+  const back = yield* Effect.fromResult(parseEndpoint(given, { attach: "bind", allowPlain: mayBeRemote(options) }))
   if (back.attach === "connect" || /^tcp:\/\/(?:\*|0\.0\.0\.0|\[::\]):/.test(back.address)) {
     return yield* unusable(given, "workers are told this address: it must be bound, and name one interface")
   }
@@ -60,6 +61,7 @@ const makeClient = Effect.fnUntraced(function*(
     const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [back], settings, sendTimeoutMs: 0, lingerMs: 0 })
     const push = yield* openZmqSocket(zmq, {
       kind: "push",
+      seals: true,
       endpoints: peers,
       settings,
       sendTimeoutMs: timeoutMs,
@@ -91,7 +93,7 @@ const makeServer = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
   const endpoints = yield* readEndpoints(options, "bind")
   const settings = settingsOf(options)
-  const allowPlain = options.allowPlain ?? false
+  const allowPlain = mayBeRemote(options)
   const acknowledge = options.ackEndpoint === undefined
     ? undefined
     : yield* Effect.fromResult(parseEndpoint(options.ackEndpoint, { attach: "connect", allowPlain }))
@@ -110,8 +112,13 @@ const makeServer = Effect.fnUntraced(function*(
         open: (frames) =>
           Effect.gen(function*() {
             // One frame is a plain message; of two, the first is the return address, which a plain one may leave empty.
+            const { publicKey, refused } = senderOf(frames)
+            if (refused !== null) {
+              yield* Effect.logWarning("a request is dropped", refused)
+              return undefined
+            }
             const plain = frames.length === 1 || frames[0]!.length === 0
-            const back = plain ? returns.acknowledge : yield* returns.to(frames[0]!.toString("utf8"))
+            const back = plain ? returns.acknowledge : yield* returns.to(frames[0]!.toString("utf8"), publicKey)
             if (Result.isFailure(back)) {
               yield* Effect.logWarning("a request is dropped, because its answer could not go back", back.failure.message)
               return undefined

@@ -44,6 +44,7 @@ const makeClient = Effect.fnUntraced(function*(
     Effect.map(
       openZmqSocket(zmq, {
         kind: "dealer",
+        seals: true,
         endpoints: peers,
         settings,
         sendTimeoutMs: timeoutMs,

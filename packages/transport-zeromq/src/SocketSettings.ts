@@ -2,6 +2,7 @@
  * Settings of every socket, with defaults that libzmq does not have: heartbeats are on, reconnects back off, lingering
  * and message size are bounded. Nothing here belongs to one pattern.
  */
+import type { CurveSettings } from "./CurveSettings.ts"
 
 /** Settings of a socket; all times in milliseconds. */
 export interface SocketSettings {
@@ -20,6 +21,8 @@ export interface SocketSettings {
   readonly highWaterMark: number
   /** How long binding waits for an address that a closing socket still holds. */
   readonly bindWaitMs: number
+  /** Encryption and authentication; without it a socket speaks the NULL mechanism. */
+  readonly curve?: CurveSettings | undefined
 }
 
 /** The settings of a socket that nobody configured. */

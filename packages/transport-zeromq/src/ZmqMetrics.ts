@@ -19,6 +19,8 @@ export const ZmqMetrics = {
   unroutableReplies: counter("unroutable_replies_total", "answers whose requester was gone"),
   /** Requests that were answered with a refusal of the transport: malformed, oversized, too many, closing. */
   refusedRequests: counter("refused_requests_total", "requests that were refused before a handler saw them"),
+  /** Connections and messages whose sender's key is not on the list, or whose seal does not fit. */
+  refusedPeers: counter("refused_peers_total", "connections and messages that were not let in"),
   /** Handlers that died instead of failing. */
   handlerDefects: counter("handler_defects_total", "handlers that died"),
   /** Happenings on connections, by libzmq's name of the event. */

@@ -10,8 +10,11 @@ import { type Cause, Deferred, Effect, Fiber, Metric, Queue, Schedule, type Scop
 import { randomUUID } from "node:crypto"
 import type { Dealer, Message, Pull, Push, Request, Router } from "zeromq"
 import type { Endpoint } from "./Endpoint.ts"
+import type { CurvePublicKey } from "./CurveKey.ts"
+import { makeSeal, makeUnseal } from "./internal/frameSeal.ts"
 import { nativeError, openError, sendError, type Zeromq } from "./internal/native.ts"
 import { observe } from "./internal/observe.ts"
+import { type Security, securityOf } from "./internal/security.ts"
 import type { SocketSettings } from "./SocketSettings.ts"
 import { ZmqMetrics } from "./ZmqMetrics.ts"
 
@@ -50,6 +53,10 @@ export interface ZmqSocketOptions {
   readonly peersChange?: boolean | undefined
   /** Of a router: whether a new peer takes over the routing id of one that is there (true), or is refused. */
   readonly handover?: boolean | undefined
+  /** Whether the last frame of what is sent gets a seal, so that the receiver knows whose key sent it; needs CURVE settings. */
+  readonly seals?: boolean | undefined
+  /** Whom a connecting socket expects, if not the settings' `serverKey`. */
+  readonly peerKey?: CurvePublicKey | undefined
 }
 
 type Native = Request | Router | Dealer | Push | Pull
@@ -70,11 +77,12 @@ const receiveBatch = (socket: Exclude<Native, Push>, batch: Array<Frames>): Prom
   })
 
 /** A record for each socket: the addon's constructor takes its argument apart. */
-const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string): Native => {
+const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, security: Security): Native => {
   const { settings } = options
   const sends = { sendTimeout: options.sendTimeoutMs, sendHighWaterMark: settings.highWaterMark }
   const receives = { receiveTimeout: -1, receiveHighWaterMark: settings.highWaterMark }
   const common = {
+    ...security,
     linger: options.lingerMs,
     heartbeatInterval: settings.heartbeatIntervalMs,
     heartbeatTimeout: settings.heartbeatTimeoutMs,
@@ -102,10 +110,10 @@ const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string): N
   }
 }
 
-const acquire = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, label: string) =>
+const acquire = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, label: string, security: Security) =>
   Effect.acquireRelease(
     Effect.tap(
-      Effect.try({ try: () => construct(zmq, options, routingId), catch: (error) => openError(nativeError(error), label) }),
+      Effect.try({ try: () => construct(zmq, options, routingId, security), catch: (error) => openError(nativeError(error), label) }),
       Metric.modify(ZmqMetrics.openSockets, 1)
     ),
     (socket) => Effect.andThen(Effect.sync(() => socket.close()), Metric.modify(ZmqMetrics.openSockets, -1))
@@ -127,7 +135,8 @@ export const openZmqSocket = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ZmqSocket, TransportError, Scope.Scope> {
   const routingId = randomUUID()
   const label = options.endpoints.map(({ address }) => address).join(",")
-  const socket = yield* acquire(zmq, options, routingId, label)
+  const security = yield* securityOf(zmq, options)
+  const socket = yield* acquire(zmq, options, routingId, label, security)
   yield* Effect.forkScoped(observe(socket.events, routingId))
 
   // Any call while a bind is under way fails, so that the fibers start after it.
@@ -154,8 +163,9 @@ export const openZmqSocket = Effect.fnUntraced(function*(
 
   const incoming = yield* Queue.bounded<Frames, Cause.Done>(queueMax)
   if ("receive" in socket) {
+    const unseal = makeUnseal(options.settings.curve)
     yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: nativeError }).pipe(
-      Effect.flatMap((batch) => Queue.offerAll(incoming, batch)),
+      Effect.flatMap((batch) => Queue.offerAll(incoming, batch.map(unseal))),
       // The addon also rejects for a wake-up without a message; only a closed socket is the end.
       Effect.catch((error) => socket.closed ? Effect.fail(error) : Effect.logDebug("receive again", error.code)),
       Effect.forever,
@@ -188,11 +198,12 @@ export const openZmqSocket = Effect.fnUntraced(function*(
     )
   )
 
+  const sealed = options.seals === true && options.settings.curve !== undefined ? makeSeal(options.settings.curve) : (frames: OutgoingFrames) => frames
   const put = (frames: OutgoingFrames | null) =>
     Effect.gen(function*() {
       const done = yield* Deferred.make<void, TransportError>()
       const taken = yield* Queue.offer(outgoing, { frames, done })
       return yield* taken ? Deferred.await(done) : Effect.fail(sendError(nativeError("closed"), label, true, 0))
     })
-  return { routingId, bound, incoming, send: put, flush: Effect.ignore(put(null)), reach }
+  return { routingId, bound, incoming, send: (frames) => put(sealed(frames)), flush: Effect.ignore(put(null)), reach }
 })

@@ -6,6 +6,7 @@
  */
 import { ChargeClient, ChargeServer, type TransportError, type TransportServices } from "@purser/core"
 import { Config, Context, Effect, Layer, Option, Schema, type Scope } from "effect"
+import { curveConfig } from "./CurveSettings.ts"
 import { type AnnouncedAddresses, makeAnnouncedAddresses } from "./internal/addresses.ts"
 import { defaultEndpoint, defaultRetry } from "./PatternOptions.ts"
 import { PushPull, type PushPullClientOptions, type PushPullServerOptions } from "./PushPull.ts"
@@ -53,7 +54,11 @@ const settings = Config.all({
 /** What every pattern's options have room for, or take no notice of. */
 type Configured = ReqRepLayerOptions & PushPullLayerOptions
 
-const configured: Effect.Effect<Configured, Config.ConfigError> = Effect.map(settings, ({ retries, ...options }) => ({ ...options, retry: defaultRetry(retries) }))
+const configured: Effect.Effect<Configured, TransportError | Config.ConfigError, Scope.Scope> = Effect.gen(function*() {
+  const { retries, ...options } = yield* settings
+  const curve = yield* curveConfig
+  return { ...options, retry: defaultRetry(retries), socket: { curve } }
+})
 
 /** The layers of a pattern. */
 const layersOf = <ClientOptions extends object, ServerOptions extends object>(pattern: Pattern<ClientOptions, ServerOptions>) => {

@@ -1,4 +1,7 @@
 /** ZeroMQ transports for Purser. */
+export * from "./AllowList.ts"
+export * from "./CurveKey.ts"
+export * from "./CurveSettings.ts"
 export * from "./Endpoint.ts"
 export * from "./PatternOptions.ts"
 export * from "./PushPull.ts"

@@ -59,6 +59,7 @@ export const makeLazyPirate = Effect.fnUntraced(function*(options: LazyPirateOpt
     // Linger 0: what is still unsent belongs to an attempt that has been given up.
     const socket = yield* openZmqSocket(options.zmq, {
       kind: "request",
+      seals: true,
       endpoints,
       settings: options.settings,
       // Later than the attempt's own deadline, which closes the socket and so ends the wait for a peer.

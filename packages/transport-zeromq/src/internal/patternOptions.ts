@@ -17,9 +17,12 @@ export const settingsOf = (options: PatternOptions): SocketSettings => ({ ...def
 /** The codec that was given, or the configuration's. */
 export const wireOf = (options: PatternOptions) => options.wire === undefined ? Wire.fromConfig : Effect.succeed(options.wire)
 
+/** Whether addresses that other machines reach may be used: they are encrypted, or the operator allows them to be plain. */
+export const mayBeRemote = (options: PatternOptions): boolean => options.allowPlain === true || options.socket?.curve !== undefined
+
 /** The addresses of a side that attaches so unless they say otherwise. */
 export const readEndpoints = (options: PatternOptions, attach: Endpoint["attach"]) =>
-  Effect.fromResult(parseEndpoints(options.endpoint ?? defaultEndpoint, { attach, allowPlain: options.allowPlain ?? false }))
+  Effect.fromResult(parseEndpoints(options.endpoint ?? defaultEndpoint, { attach, allowPlain: mayBeRemote(options) }))
 
 /** A client that cannot work as configured. */
 export const unusable = (endpoint: string, detail: string) => new TransportError({ reason: new Closed({ endpoint, detail }), chargeKey: null })

@@ -5,10 +5,11 @@
  * request that has a way back is answered: by the app, or by a refusal of what is malformed, too long, too much or too
  * late. An answer that cannot be sent is counted; the requester asks again.
  */
-import { Backpressure, MalformedMessage, PeerUnreachable, type ReplyItem, type TransportErrorReason } from "@purser/core"
+import { Backpressure, MalformedMessage, PeerUnreachable, Principal, type ReplyItem, type TransportErrorReason, Unauthorized } from "@purser/core"
 import { type Cause, Effect, Metric, Queue, type Scope } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Frames } from "../ZmqSocket.ts"
+import { senderOf } from "./frameSeal.ts"
 import { makeInFlight } from "./inFlight.ts"
 import { makeOutbox, type WayBack } from "./outbox.ts"
 
@@ -101,6 +102,11 @@ export const serveReplies = Effect.fnUntraced(function*(
     if (arrival === undefined) return yield* Metric.update(ZmqMetrics.refusedRequests, 1)
     const { back, body } = arrival
     const malformed = (detail: string) => refuse(back, app.refuseUnread, new MalformedMessage({ detail, field: null }))
+    const { principal, refused } = senderOf(frames)
+    if (refused !== null) {
+      yield* Metric.update(ZmqMetrics.refusedPeers, 1)
+      return yield* refuse(back, app.refuseUnread, new Unauthorized({ detail: refused }))
+    }
     if (body === undefined) return yield* malformed("expected one frame of JSON")
     if (body.length > options.requestMaxBytes) return yield* malformed(`${body.length} bytes are more than ${options.requestMaxBytes}`)
     return yield* Effect.matchEffect(decodeText(body), {
@@ -112,7 +118,8 @@ export const serveReplies = Effect.fnUntraced(function*(
         const work = call.divisible && !back.whole
           ? call.answerEach(end, (item) => outbox.put(back, item))
           : Effect.flatMap(call.answer(end), (reply) => outbox.send(back, reply))
-        return inFlight.run(Effect.uninterruptible(work), call.size)
+        const known = principal === null ? work : Effect.provideService(work, Principal, principal)
+        return inFlight.run(Effect.uninterruptible(known), call.size)
       }
     })
   })

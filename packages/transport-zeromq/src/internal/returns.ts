@@ -7,6 +7,7 @@
 import { Closed, TransportError } from "@purser/core"
 import { Effect, Exit, Result, Scope } from "effect"
 import { randomBytes } from "node:crypto"
+import type { CurvePublicKey } from "../CurveKey.ts"
 import { type Endpoint, isLocalAddress, parseEndpoint } from "../Endpoint.ts"
 import type { SocketSettings } from "../SocketSettings.ts"
 import { openZmqSocket, type ZmqSocket } from "../ZmqSocket.ts"
@@ -22,6 +23,9 @@ export const defaultReturnAddress = (endpoints: ReadonlyArray<Endpoint>): string
   return address.startsWith("tcp://[") ? "tcp://[::1]:*" : "tcp://127.0.0.1:*"
 }
 
+/** Two peers that name one address do not share a connection: it is to the holder of one key. */
+const keyOf = (address: string, peerKey: CurvePublicKey | null) => peerKey === null ? address : `${address} ${peerKey}`
+
 /** What the sockets need. */
 export interface ReturnsOptions {
   readonly zmq: Zeromq
@@ -35,8 +39,8 @@ export interface ReturnsOptions {
 
 /** A worker's ways back. */
 export interface Returns {
-  /** The way back of a message that names its return address. */
-  readonly to: (address: string) => Effect.Effect<Result.Result<WayBack, TransportError>>
+  /** The way back of a message that names its return address; with CURVE only the holder of the key that sealed it gets the answer. */
+  readonly to: (address: string, peerKey: CurvePublicKey | null) => Effect.Effect<Result.Result<WayBack, TransportError>>
   /** The way back of a message that names none. */
   readonly acknowledge: Result.Result<WayBack, TransportError>
   readonly flush: Effect.Effect<void>
@@ -57,28 +61,36 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
   const producers = new Map<string, Producer>()
 
   // A full or absent producer fails a send at once: it must not hold up the others.
-  const open = (endpoint: Endpoint) =>
-    openZmqSocket(options.zmq, { kind: "push", endpoints: [endpoint], settings, sendTimeoutMs: 0, lingerMs: settings.lingerMs })
+  const open = (endpoint: Endpoint, peerKey: CurvePublicKey | null) =>
+    openZmqSocket(options.zmq, {
+      kind: "push",
+      endpoints: [endpoint],
+      settings,
+      sendTimeoutMs: 0,
+      lingerMs: settings.lingerMs,
+      peerKey: peerKey ?? undefined
+    })
 
-  const producer = Effect.fnUntraced(function*(endpoint: Endpoint) {
-    const known = producers.get(endpoint.address)
+  const producer = Effect.fnUntraced(function*(endpoint: Endpoint, peerKey: CurvePublicKey | null) {
+    const key = keyOf(endpoint.address, peerKey)
+    const known = producers.get(key)
     if (known !== undefined) {
-      producers.delete(endpoint.address)
-      producers.set(endpoint.address, known)
+      producers.delete(key)
+      producers.set(key, known)
       return known.socket
     }
-    for (const [address, { scope }] of producers) {
+    for (const [oldest, { scope }] of producers) {
       if (producers.size < options.producersMax) break
-      producers.delete(address)
+      producers.delete(oldest)
       yield* Scope.close(scope, Exit.void)
     }
     const scope = yield* Scope.fork(outer)
-    const socket = yield* Scope.provide(open(endpoint), scope)
-    producers.set(endpoint.address, { socket, scope })
+    const socket = yield* Scope.provide(open(endpoint, peerKey), scope)
+    producers.set(key, { socket, scope })
     return socket
   }, Effect.uninterruptible)
 
-  const plain = options.acknowledge === undefined ? undefined : yield* open(options.acknowledge)
+  const plain = options.acknowledge === undefined ? undefined : yield* open(options.acknowledge, null)
   const noAnswer = new TransportError({ reason: new Closed({ endpoint: options.label, detail: "no acknowledgement endpoint is set" }), chargeKey: null })
   return {
     acknowledge: Result.succeed({
@@ -86,18 +98,18 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
       whole: true,
       send: (text) => plain === undefined ? Effect.fail(noAnswer) : plain.send([text])
     }),
-    to: Effect.fnUntraced(function*(address) {
+    to: Effect.fnUntraced(function*(address, peerKey) {
       const parsed = parseEndpoint(address, { attach: "connect", allowPlain: options.allowPlain })
       if (Result.isFailure(parsed)) return Result.fail(parsed.failure)
       const endpoint = parsed.success
       if (endpoint.attach === "bind" || endpoint.address.endsWith("*")) {
         return Result.fail(new TransportError({ reason: new Closed({ endpoint: address, detail: "not a return address" }), chargeKey: null }))
       }
-      return yield* Effect.result(Effect.map(producer(endpoint), (): WayBack => ({
-        key: address,
+      return yield* Effect.result(Effect.map(producer(endpoint, peerKey), (): WayBack => ({
+        key: keyOf(address, peerKey),
         whole: false,
         // Looked up when the answer is there: the producer may have made room for others since, and come back.
-        send: (text) => Effect.flatMap(producer(endpoint), (socket) => socket.send([text]))
+        send: (text) => Effect.flatMap(producer(endpoint, peerKey), (socket) => socket.send([text]))
       })))
     }),
     flush: Effect.suspend(() => Effect.forEach([...producers.values()], ({ socket }) => socket.flush, { concurrency: "unbounded", discard: true })).pipe(
