@@ -15,12 +15,15 @@ export interface GatewayOrder {
   readonly chargeKey: ChargeKey
   readonly request: ChargeRequest
   readonly generation: number
+  /** The attempt that is, or will be, unresolved; 1 when left out. */
+  readonly attempt?: number
 }
 
 /** The processor's object as it stands. Amounts in minor units. */
 export interface GatewayPayment {
   readonly id: string
-  readonly status: "unconfirmed" | "declined" | "requires_action" | "processing" | "succeeded" | "canceled"
+  /** `draft`: its parts are still being added by `prepare`, so that its amount says nothing yet. */
+  readonly status: "draft" | "unconfirmed" | "declined" | "requires_action" | "processing" | "succeeded" | "canceled"
   readonly amountMinor: number
   readonly amountReceivedMinor: number
   readonly currency: string
@@ -37,6 +40,16 @@ export interface GatewayPayment {
 export class ChargeGateway extends Context.Service<ChargeGateway, {
   /** The name in logs and events, for example `payment_intents`. */
   readonly name: string
+  /**
+   * True for ids of objects that do not exist at the processor until `confirm`, where the idempotency key alone stands
+   * between a repeat and a second payment. Such a key is never got round, and a use of it by others stops the charge.
+   */
+  readonly isOneCall?: (id: string) => boolean
+  /**
+   * Brings a `draft` to `unconfirmed` with its final amount, adding only what is missing, or leaves what is ready as it is;
+   * moves no money. For gateways whose `create` answers a `draft`.
+   */
+  readonly prepare?: (order: GatewayOrder, id: string, keySuffix: string) => Effect.Effect<GatewayPayment, ChargeError>
   /** Makes the unconfirmed object. `keySuffix` is empty, or sets a repeat apart from a stored 5xx. */
   readonly create: (order: GatewayOrder, keySuffix: string) => Effect.Effect<GatewayPayment, ChargeError>
   /**

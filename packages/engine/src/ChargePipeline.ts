@@ -11,7 +11,7 @@ import {
 } from "@purser/core"
 import { Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result } from "effect"
 import { mismatchOf } from "./internal/evidence.ts"
-import { confirmUntilKnown, look, obtain, orderOf, patiently } from "./internal/gatewaySteps.ts"
+import { confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
 const foreignKeys = Metric.counter("purser_foreign_key_mismatch_total", {
@@ -75,6 +75,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (answer._tag === "LeaseLost") {
           return yield* ledgerFailure(chargeKey, new LeaseLost({ operation: "settle" }))
         }
+        if (answer._tag === "Recorded") yield* checkRecorded(charge, outcome, answer.outcome)
         if (answer._tag === "Settled") {
           yield* Metric.update(Metric.withAttributes(charges, { state: answer.outcome._tag }), 1)
           if (movedNothing(outcome)) {
@@ -85,6 +86,13 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           } else if (outcome._tag === "Succeeded" && charge.resumed) yield* holdRoom(charge)
         }
         return answer.outcome
+      })
+
+      /** Another payment than the recorded one: the open case of a gateway that has only its key. It is found, and loud. */
+      const checkRecorded = Effect.fnUntraced(function*(charge: ClaimedCharge, ours: ChargeOutcome, recorded: ChargeOutcome) {
+        if (ours._tag !== "Succeeded" || recorded._tag !== "Succeeded") return
+        if (ours.chargeId === null || recorded.chargeId === null || ours.chargeId === recorded.chargeId) return
+        yield* quarantine(charge, `paid twice: ${recorded.chargeId} is recorded, and ${ours.chargeId} was paid too; refund one of them`)
       })
 
       /** A payment found late may have lost its room: take it back whatever the cap says, and be loud. */
@@ -138,6 +146,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
             }))
           case "canceled":
             return settle(charge, payment.id, new Canceled({ ...common, detail: "canceled at the processor" }))
+          case "draft":
           case "unconfirmed":
             return Effect.die(new Error("Bug: an unconfirmed object concludes nothing"))
         }
@@ -174,10 +183,13 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           (error) => error._tag === "ChargeError" ? refused(charge, paymentIntentId, error) : Effect.fail(error)
         )
 
-      /** The lease must outlast what comes; a worker that lost it stops here, though going on would be safe. */
-      const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, takenAtMs: number) {
+      /**
+       * The lease must outlast what comes; a worker that lost it stops here. Where an object is paid at most once, going on
+       * would be safe. Where only a key says so, the database is asked before each call, whatever our own clock says.
+       */
+      const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, takenAtMs: number) {
         const nowMs = yield* Clock.currentTimeMillis
-        if (nowMs - takenAtMs < charge.leaseLeftMs / 2) return
+        if (nowMs - takenAtMs < charge.leaseLeftMs / 2 && gateway.isOneCall?.(id) !== true) return
         if (!(yield* ledger.extend(charge.lease))) return yield* leaseLost(charge, "confirm")
       })
 
@@ -198,9 +210,13 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const refusal = yield* reserve(charge)
         if (refusal !== undefined) return refusal
         const paymentMethod = charge.paymentMethod ?? (yield* freezeMethod(charge, id))
-        yield* keepLease(charge, takenAtMs)
-        return yield* confirmUntilKnown(gateway, settings, charge, { id, paymentMethod }, fault("before-confirm", chargeKey), fault("after-confirm", chargeKey)).pipe(
+        const beforeTry = Effect.andThen(keepLease(charge, id, takenAtMs), fault("before-confirm", chargeKey))
+        return yield* confirmUntilKnown(gateway, settings, charge, { id, paymentMethod }, beforeTry, fault("after-confirm", chargeKey)).pipe(
           Effect.flatMap((payment) => decide(charge, payment, takenAtMs)),
+          Effect.catchIf(
+            (error) => error.reason._tag === "KeyReused" && gateway.isOneCall?.(id) === true,
+            () => quarantine(charge, "the idempotency key was used with other parameters: another program may have charged this")
+          ),
           onRefusal(charge, id)
         )
       })
@@ -210,8 +226,12 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const mismatch = mismatchOf(charge, payment)
         if (mismatch !== undefined) return quarantine(charge, mismatch)
         switch (payment.status) {
+          case "draft":
+            return Effect.flatMap(prepareDraft(gateway, settings, charge, payment.id), (ready) => decide(charge, ready, takenAtMs))
           case "unconfirmed":
           case "declined":
+            // A charge without an object of its own names its attempt: that refusal is the answer, and asking again another one.
+            if (payment.status === "declined" && gateway.isOneCall?.(payment.id) === true) return conclude(charge, payment)
             // What was accepted and failed later is a decline of its attempt: asking again would be another attempt.
             return charge.state === "processing"
               ? conclude(charge, { ...payment, status: "declined" })
@@ -261,7 +281,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       /** Nobody knows this object's id but us, so that nobody can confirm it; leaving it would cost nothing but order. */
       const cancelOrphan = (charge: ClaimedCharge, payment: GatewayPayment) =>
-        payment.status !== "unconfirmed"
+        payment.status !== "unconfirmed" && payment.status !== "draft"
           ? quarantine(charge, `${payment.id} is ${payment.status}, but another object is attached`)
           : gateway.cancel(orderOf(charge), payment.id).pipe(
             Effect.catch((error) => Effect.logWarning(`orphan ${payment.id} is left unconfirmed: ${error.message}`))

@@ -5,6 +5,7 @@
  */
 import { ChargeGateway } from "@purser/core"
 import { Config, Effect, Layer } from "effect"
+import { makeCharges } from "./internal/charges.ts"
 import { makePaymentIntents } from "./internal/paymentIntents.ts"
 import { StripeClient } from "./StripeClient.ts"
 import { SettingRefused, StripeConfigError } from "./StripeConfigError.ts"
@@ -37,5 +38,16 @@ const layerPaymentIntents: Layer.Layer<ChargeGateway, Config.ConfigError | Strip
   Effect.map(paymentMethodTypesConfig, (paymentMethodTypes) => layerPaymentIntentsWith({ paymentMethodTypes }))
 ).pipe(Layer.provide(StripeClient.layerConfig))
 
+/** The one-call API on a client that is given. Its guarantee is weaker than that of the other gateways: see `docs/stripe.md`. */
+const layerChargesWith: Layer.Layer<ChargeGateway, never, StripeClient> = Layer.effect(
+  ChargeGateway,
+  Effect.map(StripeClient, makeCharges)
+)
+
+/** The one-call API, from the environment. */
+const layerCharges: Layer.Layer<ChargeGateway, Config.ConfigError | StripeConfigError> = layerChargesWith.pipe(
+  Layer.provide(StripeClient.layerConfig)
+)
+
 /** The gateways on Stripe. */
-export const StripeGateway = { layerPaymentIntents, layerPaymentIntentsWith } as const
+export const StripeGateway = { layerPaymentIntents, layerPaymentIntentsWith, layerCharges, layerChargesWith } as const

@@ -6,7 +6,7 @@ import { FaultPoint, type FaultHook, type FaultPlace, type Ledger, type SpendCap
 import { ChargePipeline, PipelineOptions, type PipelineSettings, Sweeper, retryPolicy } from "@purser/engine"
 import { type Database, DatabaseClock, PgLedger, PgSpendCap } from "@purser/postgres"
 import type * as TestDatabase from "@purser/postgres/TestDatabase"
-import { StripeClient, StripeGateway } from "@purser/stripe"
+import { StripeClient, type StripeConfigError, StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
 import type { Duration} from "effect";
 import { Context, Deferred, Effect, Layer, Redacted } from "effect"
@@ -44,16 +44,21 @@ export class Crash extends Context.Service<Crash, {
 export type WorldServices =
   | ChargePipeline | Sweeper | Ledger | SpendCap | ChargeGateway | StripeSim | Crash | Database | SqlClient.SqlClient
 
-const stripe = Layer.unwrap(Effect.map(StripeSim, (sim) =>
-  StripeGateway.layerPaymentIntentsWith().pipe(
-    Layer.provide(StripeClient.layer({ key: Redacted.make("sk_test_world"), url: sim.url, timeout: "2 seconds" }))
-  )))
+/** A gateway that still lacks its client. */
+export type GatewayLayer = Layer.Layer<ChargeGateway, StripeConfigError, StripeClient>
 
-/** A world on one of the test databases. */
-export const world = (database: (typeof TestDatabase.layers)[number][1], settings: Partial<PipelineSettings> = {}) =>
+const onSimulator = (gateway: GatewayLayer) => Layer.unwrap(Effect.map(StripeSim, (sim) =>
+  gateway.pipe(Layer.provide(StripeClient.layer({ key: Redacted.make("sk_test_world"), url: sim.url, timeout: "2 seconds" })))))
+
+/** A world on one of the test databases; PaymentIntents unless another gateway is given. */
+export const world = (
+  database: (typeof TestDatabase.layers)[number][1],
+  settings: Partial<PipelineSettings> = {},
+  gateway: GatewayLayer = StripeGateway.layerPaymentIntentsWith()
+) =>
   Sweeper.layerNoDeps.pipe(
     Layer.provideMerge(ChargePipeline.layer),
-    Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, stripe)),
+    Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, onSimulator(gateway))),
     Layer.provideMerge(Layer.mergeAll(database, StripeSim.layer(), Crash.layer)),
     Layer.provide(PipelineOptions.layer({ worker: "world", retry: retryPolicy({ attemptsMax: 4, backoffMs: 1, backoffMaxMs: 5 }), handBackMs: 0, ...settings }))
   )

@@ -5,7 +5,8 @@ import type { ClaimedCharge, GatewayPayment } from "@purser/core"
 export const mismatchOf = (charge: ClaimedCharge, payment: GatewayPayment): string | undefined => {
   const { request } = charge
   const differences = [
-    ["amount", request.amountMinor, payment.amountMinor],
+    // The parts of a draft are still being added.
+    ...(payment.status === "draft" ? [] : [["amount", request.amountMinor, payment.amountMinor] as const]),
     ["currency", request.currency, payment.currency],
     ["customer", request.stripeCustomerId, payment.stripeCustomerId],
     ["charge key", charge.lease.chargeKey, payment.chargeKey],

@@ -1,10 +1,10 @@
 /**
- * The two calls that can leave an unknown outcome, each repeated only as the protocol allows.
+ * The calls that can leave an unknown outcome, each repeated only as the protocol allows.
  *
- * `obtain` ends with an object that can be paid at most once. `settlePayment` ends with that object in a state that
- * decides the charge. Both give up after a bounded number of tries, with the last error; the row keeps what is known.
+ * `obtain` ends with an object that can be paid at most once, `prepareDraft` with one that has its amount, and
+ * `confirmUntilKnown` with that object in a state that decides the charge. All give up after a bounded number of tries, with the last error; the row keeps what is known.
  */
-import { ChargeError, type ChargeGateway, type ClaimedCharge, type GatewayOrder, type GatewayPayment, UnexpectedAnswer } from "@purser/core"
+import { ChargeError, type ChargeGateway, type ClaimedCharge, type GatewayOrder, type GatewayPayment, type PipelineError, UnexpectedAnswer } from "@purser/core"
 import { Effect, Result } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
 import { isDefinitive, isSpentKey, startTries } from "./backoff.ts"
@@ -16,8 +16,11 @@ const skewMs = 300_000
 export const orderOf = (charge: ClaimedCharge): GatewayOrder => ({
   chargeKey: charge.lease.chargeKey,
   request: charge.request,
-  generation: charge.generation
+  generation: charge.generation,
+  attempt: charge.attempt
 })
+
+const isUnpaid = ({ status }: GatewayPayment) => status === "unconfirmed" || status === "declined" || status === "draft"
 
 /** What is known of the money is not enough to decide. */
 const undecided = (charge: ClaimedCharge, detail: string) =>
@@ -66,6 +69,25 @@ export const patiently = Effect.fnUntraced(function*<A>(
   }
 })
 
+/** Adds what a draft still lacks, until it is ready. No money moves; a stored 5xx is got round, since what is there is never added twice. */
+export const prepareDraft = Effect.fnUntraced(function*(
+  gateway: ChargeGateway["Service"],
+  settings: PipelineSettings,
+  charge: ClaimedCharge,
+  id: string
+): Effect.fn.Return<GatewayPayment, ChargeError> {
+  if (gateway.prepare === undefined) return yield* undecided(charge, `${id} is a draft, which ${gateway.name} cannot prepare`)
+  let spentKeys = 0
+  const nextTry = yield* startTries(settings)
+  for (;;) {
+    const prepared = yield* Effect.result(gateway.prepare(orderOf(charge), id, spentKeys === 0 ? "" : `:r${spentKeys}`))
+    if (Result.isSuccess(prepared)) return prepared.success
+    const error = prepared.failure
+    if (isSpentKey(error)) spentKeys += 1
+    if (isDefinitive(error) || !(yield* nextTry(error))) return yield* error
+  }
+})
+
 /**
  * The object that is attached to the charge. A refusal to show it (a wrong account, a missing permission) says nothing
  * about the money, so that it is never taken for a refusal of the charge.
@@ -84,10 +106,11 @@ export const confirmUntilKnown = Effect.fnUntraced(function*(
   settings: PipelineSettings,
   charge: ClaimedCharge,
   input: { readonly id: string; readonly paymentMethod: string },
-  beforeTry: Effect.Effect<void>,
+  beforeTry: Effect.Effect<void, PipelineError>,
   afterTry: Effect.Effect<void>
-): Effect.fn.Return<GatewayPayment, ChargeError> {
+): Effect.fn.Return<GatewayPayment, PipelineError> {
   const order = orderOf(charge)
+  const oneCall = gateway.isOneCall?.(input.id) ?? false
   let spentKeys = 0
   let unknownBefore = false
   const nextTry = yield* startTries(settings)
@@ -105,13 +128,17 @@ export const confirmUntilKnown = Effect.fnUntraced(function*(
         ? undecided(charge, `an earlier confirm is undecided: ${error.message}`)
         : error
     }
-    if (!(yield* nextTry(error))) return yield* error
+    const foreign = oneCall && error.reason._tag === "KeyReused"
+    // Under a foreign key nothing is gained by waiting: it was used for something else, or it was not.
+    if (!foreign && !(yield* nextTry(error))) return yield* error
     if (error.outcome === "unknown") {
       unknownBefore = true
       const payment = yield* look(gateway, settings, charge, input.id)
-      if (payment.status !== "unconfirmed" && payment.status !== "declined") return payment
-      // The object is unpaid and the key's answer is a stored 5xx: another key is safe, since the object is paid at most once.
-      if (isSpentKey(error)) spentKeys += 1
+      if (!isUnpaid(payment) || (oneCall && payment.status === "declined")) return payment
+      if (foreign) return yield* error
+      // The object is unpaid and the key's answer is a stored 5xx: another key is safe, since the object is paid at most
+      // once. Where only the key makes it so, the charge stays open until the processor has forgotten it.
+      if (!oneCall && isSpentKey(error)) spentKeys += 1
     }
   }
 })

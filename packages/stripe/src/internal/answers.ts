@@ -6,12 +6,14 @@
 import type { GatewayPayment } from "@purser/core"
 import { Schema } from "effect"
 
-const Nullable = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+/** Absent or null. */
+export const Nullable = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 /** Stripe sends an id, or the object itself where it was expanded. */
-const Reference = Schema.Union([Schema.NonEmptyString, Schema.Struct({ id: Schema.NonEmptyString })])
+export const Reference = Schema.Union([Schema.NonEmptyString, Schema.Struct({ id: Schema.NonEmptyString })])
 type Reference = typeof Reference.Type
 
-const idOf = (reference: Reference | null | undefined): string | null =>
+/** The id behind a reference. */
+export const idOf = (reference: Reference | null | undefined): string | null =>
   reference === null || reference === undefined ? null : typeof reference === "string" ? reference : reference.id
 
 /** A PaymentIntent. */
@@ -68,9 +70,12 @@ export const ErrorBody = Schema.Struct({
 })
 export type StripeProblem = typeof ErrorBody.Type["error"]
 
-/** The id of the method a customer pays with by default. */
-export const defaultMethodOf = (customer: typeof Customer.Type): string | null =>
-  idOf(customer.invoice_settings?.default_payment_method) ?? idOf(customer.default_source)
+/** The id of what a customer pays with by default. */
+export const defaultMethodOf = (customer: typeof Customer.Type, first: "payment_method" | "source"): string | null => {
+  const method = idOf(customer.invoice_settings?.default_payment_method)
+  const source = idOf(customer.default_source)
+  return first === "source" ? source ?? method : method ?? source
+}
 
 const statusOf = (intent: PaymentIntent): GatewayPayment["status"] => {
   if (intent.status === "requires_confirmation") return "unconfirmed"

@@ -22,7 +22,8 @@ export interface Ask {
   ) => Effect.Effect<A, ChargeError>
 }
 
-const reasonOf = (error: StripeCallError): ChargeErrorReason => {
+/** What a call without an answer means for the money. */
+export const reasonOf = (error: StripeCallError): ChargeErrorReason => {
   const { operation, reason } = error
   switch (reason._tag) {
     case "CallTimeout":

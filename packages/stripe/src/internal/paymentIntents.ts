@@ -6,14 +6,16 @@
  */
 import {
   AuthenticationRequired, CardDeclined, type ChargeError, type ChargeGateway, type GatewayOrder, type GatewayPayment,
-  InvalidRequest, UnexpectedAnswer
+  UnexpectedAnswer
 } from "@purser/core"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import type { StripeAnswer, StripeClient } from "../StripeClient.ts"
 import { type Ask, askFor } from "./ask.ts"
-import { Customer, defaultMethodOf, PaymentIntent, toPayment } from "./answers.ts"
+import { PaymentIntent, toPayment } from "./answers.ts"
+import { customerMethod } from "./customerMethod.ts"
 import { findIntent } from "./findIntent.ts"
+import { metadataOf } from "./metadata.ts"
 import { problemOf, reasonOf } from "./refusal.ts"
 
 /** Settings of the gateway. */
@@ -21,16 +23,6 @@ export interface PaymentIntentOptions {
   /** Sent as `allowed_payment_method_types` (since `endive` the API refuses `payment_method_types`); default `card` alone. */
   readonly paymentMethodTypes: ReadonlyArray<string>
 }
-
-/** What every object of ours says about itself; the lookup and the reconciliation read it. */
-const metadataOf = ({ chargeKey, generation, request }: GatewayOrder): Record<string, string> => ({
-  charge_key: chargeKey,
-  customer_id: request.customerId,
-  billing_period: request.billingPeriod,
-  namespace: request.namespace,
-  ...(request.item === undefined ? {} : { item: request.item }),
-  generation: String(generation)
-})
 
 const keyOf = (order: GatewayOrder, step: string, suffix: string) => `${order.chargeKey}:g${order.generation}:${step}${suffix}`
 
@@ -127,26 +119,12 @@ export const makePaymentIntents = (
     return yield* evidence(ask, "cancel", id, answer)
   })
 
-  const defaultPaymentMethod = Effect.fnUntraced(function*(order: GatewayOrder) {
-    const ask = askFor(client, order)
-    const operation = "default_payment_method"
-    const id = order.request.stripeCustomerId
-    const answer = yield* ask.call(operation, (stripe) => stripe.customers.retrieve(id))
-    if (answer.status !== 200) return yield* refused(ask, operation, answer)
-    const customer = yield* ask.read(operation, Customer, answer.json, answer.requestId)
-    const invalid = (code: string, detail: string) => ask.fail(new InvalidRequest({ param: "customer", code, detail }), answer.requestId)
-    if (customer.id !== id) return yield* ask.fail(new UnexpectedAnswer({ operation, detail: "another customer" }), answer.requestId)
-    if (customer.deleted === true) return yield* invalid("resource_missing", "the customer was deleted")
-    const method = defaultMethodOf(customer)
-    return method === null ? yield* invalid("payment_method_missing", "the customer has no default payment method") : method
-  })
-
   return {
     name: "payment_intents",
     create,
     confirm,
     cancel,
-    defaultPaymentMethod,
+    defaultPaymentMethod: (order) => customerMethod(client, order, "payment_method"),
     find: (order, sinceMs) => findIntent(client, order, sinceMs),
     retrieve: (order, id) => retrieveAs(askFor(client, order), "retrieve", id)
   }
