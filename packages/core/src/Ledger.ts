@@ -155,6 +155,13 @@ export class Ledger extends Context.Service<Ledger, {
   readonly quarantine: (lease: Lease, detail: string) => Effect.Effect<void, LedgerError>
   /** Takes over up to `limit` charges whose lease ran out, oldest first, skipping rows that others are taking. */
   readonly takeExpired: (worker: string, limit: number) => Effect.Effect<ReadonlyArray<ClaimedCharge>, LedgerError>
+  /**
+   * Takes over a charge that waits outside (`processing`, `requires_action`), since its object is said to have moved on;
+   * `undefined` in any other state, and for a quarantined row. It is `processing` while its object is read.
+   */
+  readonly takeWaiting: (chargeKey: ChargeKey, worker: string) => Effect.Effect<ClaimedCharge | undefined, LedgerError>
+  /** Rows of a period in the order of their key, after `afterKey`. */
+  readonly page: (billingPeriod: string, afterKey: string, limit: number) => Effect.Effect<ReadonlyArray<ChargeRecord>, LedgerError>
   /** Settled charges that moved no money and whose room under the cap has not been given back yet. */
   readonly releaseDue: (limit: number) => Effect.Effect<ReadonlyArray<{ readonly chargeKey: ChargeKey; readonly attempt: number }>, LedgerError>
   /** Notes that the room of this attempt was given back; nothing happens when the charge has been taken up again. */

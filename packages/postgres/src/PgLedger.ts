@@ -17,6 +17,7 @@ import * as Batches from "./internal/ledgerBatches.ts"
 import * as Reads from "./internal/ledgerReads.ts"
 import * as Sql from "./internal/ledgerWrites.ts"
 import { double, integer, text, texts } from "./internal/params.ts"
+import * as Watch from "./internal/watchSql.ts"
 import { makeGrowth } from "./internal/growth.ts"
 
 /** Settings of the ledger. */
@@ -133,6 +134,13 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
       query("take expired", null, Sql.takeExpired, [text(worker), integer(limit), double(leaseMs)], TakenRow, (rows) =>
         Effect.forEach(rows, (row) =>
           Effect.map(requestOf(row, row.requested_method), (request) => claimedOf(row, request, row.charge_key, worker)))),
+    takeWaiting: (chargeKey, worker) =>
+      query("take waiting", chargeKey, Watch.takeWaiting, [text(chargeKey), text(worker), double(leaseMs)], TakenRow, ([row]) =>
+        row === undefined
+          ? Effect.succeed(undefined)
+          : Effect.map(requestOf(row, row.requested_method), (request) => claimedOf(row, request, row.charge_key, worker))),
+    page: (billingPeriod, afterKey, limit) =>
+      query("page charges", null, Watch.page, [text(billingPeriod), text(afterKey), integer(limit)], RecordRow, (rows) => Effect.forEach(rows, recordOf)),
     releaseDue: (limit) =>
       query("release due", null, Reads.releaseDue, [integer(limit)], ReleaseRow, (rows) =>
         Effect.succeed(rows.map((row) => ({ chargeKey: row.charge_key, attempt: row.attempt })))),

@@ -221,6 +221,20 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
           .slice(0, limit)
           .map((row) => take(row, worker))
       ),
+    takeWaiting: (chargeKey, worker) =>
+      Effect.sync(() => {
+        const row = rows.get(chargeKey)
+        if (row === undefined || row.quarantine !== null || (row.state !== "processing" && row.state !== "requires_action")) return undefined
+        if (row.state === "requires_action") move(row, "processing", worker, "its object has moved on")
+        return take(row, worker)
+      }),
+    page: (billingPeriod, afterKey, limit) =>
+      Effect.sync(() =>
+        [...rows.values()]
+          .filter((row) => row.request.billingPeriod === billingPeriod && row.chargeKey > afterKey)
+          .sort((a, b) => a.chargeKey < b.chargeKey ? -1 : 1)
+          .slice(0, limit)
+      ),
     releaseDue: (limit) =>
       Effect.sync(() =>
         [...rows.values()].filter((row) => row.releaseDue).slice(0, limit).map(({ attempt, chargeKey }) => ({ chargeKey, attempt }))

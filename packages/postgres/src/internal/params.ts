@@ -23,6 +23,8 @@ export const booleans: (values: ReadonlyArray<boolean>) => PgTypes.Parameter = c
 export const doubles: (values: ReadonlyArray<number>) => PgTypes.Parameter = column(PgTypes.OID.float8)
 /** `text` */
 export const text = (value: string | null) => PgTypes.text(storable(value))
+/** `bigint` */
+export const bigint = (value: number | bigint | null) => PgTypes.int8(value === null ? null : BigInt(value))
 /** `integer` */
 export const integer = PgTypes.int4
 /** `double precision` */

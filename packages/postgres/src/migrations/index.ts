@@ -3,10 +3,12 @@ import type { MigrationRecord } from "../Migrations.ts"
 import createSchema from "./0001_create_schema.ts"
 import createLedger from "./0002_create_ledger.ts"
 import createCapFunctions from "./0003_create_cap_functions.ts"
+import createWatch from "./0007_create_watch.ts"
 
 /** Keys are `0001_verb_noun`, in the order in which they run. */
 export const migrations: MigrationRecord = {
   "0001_create_schema": createSchema,
   "0002_create_ledger": createLedger,
-  "0003_create_cap_functions": createCapFunctions
+  "0003_create_cap_functions": createCapFunctions,
+  "0007_create_watch": createWatch
 }

@@ -1,0 +1,100 @@
+/**
+ * The contract of a look at the processor's account as it stands: single objects and whole lists, page by page.
+ *
+ * It reads and never writes; whoever holds it alone can move no money. What an absent object means is the caller's affair.
+ */
+import { Context, type Effect } from "effect"
+import type { ChargeError } from "./ChargeError.ts"
+import type { GatewayPayment } from "./ChargeGateway.ts"
+
+/** What our metadata say about an object: whose it is. `chargeKey` is as written there, and proves nothing by itself. */
+export interface AccountIdentity {
+  readonly chargeKey: string
+  readonly customerId: string | null
+  readonly billingPeriod: string | null
+  readonly namespace: string | null
+  readonly item: string | null
+  readonly generation: number | null
+}
+
+/** A payment object. Amounts in minor units, times in milliseconds of the Unix epoch. */
+export interface AccountPayment {
+  readonly id: string
+  /** `other` is a state that our way of paying cannot lead to. */
+  readonly status: GatewayPayment["status"] | "other"
+  readonly amountMinor: number
+  readonly amountReceivedMinor: number
+  readonly currency: string
+  readonly stripeCustomerId: string | null
+  readonly createdMs: number
+  readonly chargeId: string | null
+  readonly paymentMethod: string | null
+  /** Null when it bears no charge key. */
+  readonly identity: AccountIdentity | null
+}
+
+/** A charge: one movement of money, whoever caused it. */
+export interface AccountCharge {
+  readonly id: string
+  readonly paymentIntentId: string | null
+  readonly status: "succeeded" | "pending" | "failed"
+  readonly amountMinor: number
+  readonly amountRefundedMinor: number
+  readonly currency: string
+  readonly stripeCustomerId: string | null
+  readonly createdMs: number
+  readonly isDisputed: boolean
+  readonly description: string | null
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** A refund or a dispute. */
+export interface AccountReversal {
+  readonly id: string
+  readonly kind: "refund" | "dispute"
+  readonly chargeId: string | null
+  readonly paymentIntentId: string | null
+  readonly amountMinor: number
+  readonly currency: string
+  readonly status: string
+  readonly reason: string | null
+  readonly createdMs: number
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** Which request made an object, as the processor's own events tell it. */
+export interface AccountOrigin {
+  readonly objectId: string
+  readonly idempotencyKey: string | null
+  readonly requestId: string | null
+}
+
+/** From and to by the time of creation, both included. */
+export interface AccountRange {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** One page of a list, newest first; `next` asks for the one after it. */
+export interface AccountPage<A> {
+  readonly items: ReadonlyArray<A>
+  readonly next: string | undefined
+}
+
+/** A list that is read page by page. */
+export type AccountList<A> = (range: AccountRange, after: string | undefined) => Effect.Effect<AccountPage<A>, ChargeError>
+
+/** The account. Every method needs nothing and fails with `ChargeError` only; an object that is not there is `undefined`. */
+export class ProcessorAccount extends Context.Service<ProcessorAccount, {
+  /** The connected account that is looked at; null for the key's own. */
+  readonly account: string | null
+  readonly payment: (id: string) => Effect.Effect<AccountPayment | undefined, ChargeError>
+  readonly charge: (id: string) => Effect.Effect<AccountCharge | undefined, ChargeError>
+  readonly reversal: (kind: AccountReversal["kind"], id: string) => Effect.Effect<AccountReversal | undefined, ChargeError>
+  /** All refunds of one charge. */
+  readonly refundsOf: (chargeId: string) => Effect.Effect<ReadonlyArray<AccountReversal>, ChargeError>
+  readonly payments: AccountList<AccountPayment>
+  readonly charges: AccountList<AccountCharge>
+  /** Which requests made the payments of the range, as far back as the processor keeps its events. */
+  readonly origins: AccountList<AccountOrigin>
+}>()("@purser/core/ProcessorAccount") {}

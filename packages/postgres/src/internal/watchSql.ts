@@ -1,0 +1,99 @@
+/**
+ * The statements around webhooks and reconciliation: one waiting row taken over, rows by period, the inbox, and what was
+ * seen at the processor. Times are the database's.
+ */
+import { terms } from "./ledgerReads.ts"
+
+const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
+const atMs = (parameter: string) => `to_timestamp(${parameter}::float8 / 1000)`
+
+/** key, worker, lease ms. A row that waits for the customer becomes one whose object is being read. */
+export const takeWaiting = `with t as materialized (select purser.now() as now),
+f as materialized (
+  select c.charge_key, c.state as from_state, c.event_seq from purser.charges c
+  where c.charge_key = $1::text and c.state in ('processing', 'requires_action') and c.quarantine is null
+  for update
+),
+u as (
+  update purser.charges c set state = 'processing', lease_worker = $2::text, lease_epoch = c.lease_epoch + 1,
+    lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, settled_at = null, updated_at = t.now
+  from f, t where c.charge_key = f.charge_key
+  returning c.*, f.from_state, t.now
+),
+e as (
+  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
+  select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt,
+    case when from_state = 'requires_action' then 'its object has moved on' else 'taken over' end from u
+)
+select charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method as requested_method,
+  allow_future, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
+  coalesce(attached_payment_method, payment_method) as payment_method, ${epochMs("first_claimed_at")} as first_claimed_at_ms,
+  ${epochMs("lease_until - now")} as lease_left_ms, ${epochMs("now - first_claimed_at")} as since_first_claim_ms
+from u`
+
+/** period, after key, limit */
+export const page = `select ${terms}, state, attempt, generation, payment_intent_id, quarantine, outcome_payment_intent_id, charge_id, received_minor,
+  outcome_code, outcome_decline_code, outcome_detail
+from purser.charges where billing_period = $1::text and charge_key > $2::text order by charge_key limit $3::integer`
+
+/** id, type, created ms, account, subject, object */
+export const receive = `insert into purser.webhook_events (event_id, type, created_at, account, subject, object_id, received_at, due_at)
+values ($1::text, $2::text, ${atMs("$3")}, $4::text, $5::text, $6::text, purser.now(), purser.now())
+on conflict (event_id) do update set deliveries = purser.webhook_events.deliveries + 1
+returning deliveries`
+
+const eventColumns = `w.event_id, w.type, ${epochMs("w.created_at")} as created_ms, w.account, w.subject, w.object_id`
+
+/** limit, hold ms */
+export const take = `with f as materialized (
+  select event_id, due_at from purser.webhook_events where due_at <= purser.now() order by due_at limit $1::integer for update skip locked
+)
+update purser.webhook_events w set due_at = purser.now() + $2::float8 * interval '1 millisecond', tries = w.tries + 1
+from f where w.event_id = f.event_id
+returning ${eventColumns}, w.tries - 1 as tries, ${epochMs("f.due_at")} as due_ms`
+
+/** id, verdict, detail */
+export const finish = `update purser.webhook_events set verdict = $2::text, detail = $3::text, due_at = null where event_id = $1::text and verdict is null`
+
+/** id, after ms, detail */
+export const postpone = `update purser.webhook_events set due_at = purser.now() + $2::float8 * interval '1 millisecond', detail = $3::text
+where event_id = $1::text and verdict is null`
+
+/** limit */
+export const recent = `select ${eventColumns}, w.deliveries, w.tries, ${epochMs("w.received_at")} as received_ms, w.verdict, w.detail
+from purser.webhook_events w order by w.received_at desc, w.event_id desc limit $1::integer`
+
+export const totals = `select verdict, count(*) as events from purser.webhook_events group by verdict order by verdict nulls first`
+
+/** older than ms, limit */
+export const purge = `delete from purser.webhook_events where event_id in (
+  select event_id from purser.webhook_events
+  where received_at < purser.now() - $1::float8 * interval '1 millisecond' and verdict is not null
+  order by received_at limit $2::integer)
+returning event_id`
+
+/** id, kind, key, intent, amount, currency, status, reason, created ms */
+export const note = `insert into purser.movements as m (id, kind, charge_key, payment_intent_id, amount_minor, currency, status, reason, created_at, seen_at)
+values ($1::text, $2::text, $3::text, $4::text, $5::bigint, $6::text, $7::text, $8::text, ${atMs("$9")}, purser.now())
+on conflict (id) do update set status = excluded.status, reason = excluded.reason, amount_minor = excluded.amount_minor, seen_at = excluded.seen_at`
+
+/** key */
+export const movements = `select id, kind, charge_key, payment_intent_id, amount_minor, currency, status, reason, ${epochMs("created_at")} as created_ms
+from purser.movements where charge_key = $1::text order by created_at, id`
+
+/** id, reason, key, amount, currency, Stripe customer, status, detail */
+export const list = `insert into purser.unknown_objects
+  (id, reason, charge_key, amount_minor, currency, stripe_customer_id, status, detail, first_seen_at, last_seen_at)
+values ($1::text, $2::text, $3::text, $4::bigint, $5::text, $6::text, $7::text, $8::text, purser.now(), purser.now())
+on conflict (id) do update set reason = excluded.reason, charge_key = excluded.charge_key, amount_minor = excluded.amount_minor,
+  currency = excluded.currency, stripe_customer_id = excluded.stripe_customer_id, status = excluded.status, detail = excluded.detail,
+  last_seen_at = excluded.last_seen_at, resolved_at = null, resolution = null`
+
+/** id, resolution */
+export const unlist = `update purser.unknown_objects set resolved_at = purser.now(), resolution = $2::text where id = $1::text and resolved_at is null
+returning id`
+
+/** after id, limit */
+export const unknown = `select id, reason, charge_key, amount_minor, currency, stripe_customer_id, status, detail,
+  ${epochMs("first_seen_at")} as first_seen_ms, ${epochMs("last_seen_at")} as last_seen_ms
+from purser.unknown_objects where resolved_at is null and id > $1::text order by id limit $2::integer`
