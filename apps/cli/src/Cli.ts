@@ -5,6 +5,7 @@ import { Command } from "effect/cli"
 import { RunError } from "@purser/engine"
 import { CommandFailed, exitStatus } from "./CommandFailed.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
+import { keygenCommand } from "./commands/keygenCommand.ts"
 import { retryCommand } from "./commands/retryCommand.ts"
 import { runCommand } from "./commands/runCommand.ts"
 import { simCommand } from "./commands/simCommand.ts"
@@ -17,7 +18,7 @@ export const version = "0.1.0"
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, capCommand, keyCommand, simCommand])
+  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, capCommand, keyCommand, keygenCommand, simCommand])
 )
 
 const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>

@@ -103,16 +103,15 @@ export const serveReplies = Effect.fnUntraced(function*(
     const { back, body } = arrival
     const malformed = (detail: string) => refuse(back, app.refuseUnread, new MalformedMessage({ detail, field: null }))
     const { principal, refused } = senderOf(frames)
-    if (refused !== null) {
-      yield* Metric.update(ZmqMetrics.refusedPeers, 1)
-      return yield* refuse(back, app.refuseUnread, new Unauthorized({ detail: refused }))
-    }
     if (body === undefined) return yield* malformed("expected one frame of JSON")
     if (body.length > options.requestMaxBytes) return yield* malformed(`${body.length} bytes are more than ${options.requestMaxBytes}`)
     return yield* Effect.matchEffect(decodeText(body), {
       onFailure: (reason) => refuse(back, app.refuseUnread, reason),
       onSuccess: (text) => {
         const call = app.read(text)
+        if (refused !== null) {
+          return Effect.andThen(Metric.update(ZmqMetrics.refusedPeers, 1), refuse(back, call.refuse, new Unauthorized({ detail: refused })))
+        }
         if (closing) return refuse(back, call.refuse, new PeerUnreachable({ endpoint: options.label, detail: "the server is closing" }))
         if (inFlight.size() >= options.takenMax) return refuse(back, call.refuse, new Backpressure({ endpoint: options.label, window: options.takenMax }))
         const work = call.divisible && !back.whole
