@@ -1,0 +1,204 @@
+/**
+ * Webhook events from the first byte to the ledger: verified, kept, answered for, and dealt with one by one.
+ *
+ * Receiving and dealing are apart: an event is answered for as soon as it is kept, and any process that has this service
+ * deals with it, again and again until it is done. What an event says is a hint; the object itself is read.
+ */
+import {
+  type AccountPayment, type AccountReversal, type ChargeGateway, ChargeKey, type DueEvent, type Ledger, type LedgerError, type PipelineError,
+  ProcessorAccount, Sightings, type SpendCap, type WebhookEvent, WebhookInbox, type WebhookRefused, WebhookSource
+} from "@purser/core"
+import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Result, Schema } from "effect"
+import { ChargePipeline } from "./ChargePipeline.ts"
+import { boundedInt } from "./internal/boundedInt.ts"
+import { makeObserve, type Observation } from "./internal/observe.ts"
+import { PipelineOptions } from "./PipelineOptions.ts"
+
+const settledEvents = Metric.counter("purser_webhook_events_total", { description: "webhook events dealt with by this process, by verdict" })
+const refusedCalls = Metric.counter("purser_webhook_refused_total", { description: "webhook calls that were not believed, by reason" })
+
+/** What a call is answered with. `fresh` is false for an event that had come before. */
+export interface WebhookReceipt {
+  readonly eventId: string
+  readonly fresh: boolean
+}
+
+/** What one pass over the inbox did. `postponed` events failed for now and are due again later. */
+export interface WebhookPass {
+  readonly done: number
+  readonly postponed: number
+}
+
+const options = Config.all({
+  interval: Config.Duration("PURSER_WEBHOOK_INTERVAL").pipe(Config.withDefault(Duration.seconds(5))),
+  concurrency: boundedInt("PURSER_WEBHOOK_CONCURRENCY", { minimum: 1, maximum: 1000, default: 16 }),
+  keep: Config.Duration("PURSER_WEBHOOK_KEEP").pipe(Config.withDefault(Duration.days(90)))
+})
+
+const batch = 100
+const holdMs = 60_000
+const backoffMaxMs = 3_600_000
+const isKey = Schema.is(ChargeKey)
+const said = (verdict: Observation["verdict"], detail: string | null = null): Observation => ({ verdict, detail })
+
+/** Events in, facts out. Every method needs nothing. */
+export class Webhooks extends Context.Service<Webhooks, {
+  /** Verifies the bytes as they came and keeps the event. Only when this succeeds may the call be answered with 200. */
+  readonly receive: (body: Uint8Array, signature: string | undefined) => Effect.Effect<WebhookReceipt, WebhookRefused | LedgerError>
+  /** Deals with all that is due now. */
+  readonly settleDue: Effect.Effect<WebhookPass, LedgerError>
+  /** Deals with events as they come, for ever; a failure is logged and tried again. */
+  readonly run: Effect.Effect<never>
+}>()("@purser/engine/Webhooks") {
+  /** Over the pipeline that the app provides. */
+  static readonly layerNoDeps: Layer.Layer<
+    Webhooks,
+    Config.ConfigError,
+    WebhookSource | WebhookInbox | Sightings | ProcessorAccount | Ledger | ChargeGateway | ChargePipeline
+  > = Layer.effect(
+    Webhooks,
+    Effect.gen(function*() {
+      const source = yield* WebhookSource
+      const inbox = yield* WebhookInbox
+      const sightings = yield* Sightings
+      const account = yield* ProcessorAccount
+      const { concurrency, interval, keep } = yield* options
+      const given = yield* Effect.serviceOption(PipelineOptions)
+      const worker = `${(Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig).worker}/webhooks`
+      const observe = yield* makeObserve(worker)
+      const arrived = yield* Queue.sliding<void>(1)
+
+      const absent = (id: string) =>
+        Effect.as(
+          sightings.list({
+            id, reason: "missing_there", chargeKey: null, amountMinor: null, currency: null, stripeCustomerId: null, status: null,
+            detail: "an event named it, and the processor does not know it"
+          }),
+          said("unknown_object", `${id} does not exist at the processor`)
+        )
+
+      /** The charge key behind a charge or a reversal: in the payment's metadata, or in the charge's where it stands alone. */
+      const payerOf = Effect.fnUntraced(function*(paymentIntentId: string | null, chargeId: string | null) {
+        if (paymentIntentId !== null) return (yield* account.payment(paymentIntentId))?.identity?.chargeKey
+        return chargeId === null ? undefined : (yield* account.charge(chargeId))?.metadata["charge_key"]
+      })
+
+      const note = Effect.fnUntraced(function*(reversal: AccountReversal, key: string | undefined): Effect.fn.Return<Observation, PipelineError> {
+        const { amountMinor, createdMs, currency, id, kind, paymentIntentId, reason, status } = reversal
+        if (key === undefined || !isKey(key)) {
+          const detail = `a ${kind} of a payment that bears no charge key`
+          yield* sightings.list({ id, reason: "foreign", chargeKey: null, amountMinor, currency, stripeCustomerId: null, status, detail })
+          return said("unknown_object", detail)
+        }
+        yield* sightings.note({ id, kind, chargeKey: key, paymentIntentId, amountMinor, currency, status, reason, createdMs })
+        return said("noted", `${kind} of ${amountMinor} ${currency}: ${status}`)
+      })
+
+      const onReversal = Effect.fnUntraced(function*(kind: AccountReversal["kind"], id: string): Effect.fn.Return<Observation, PipelineError> {
+        const reversal = yield* account.reversal(kind, id)
+        if (reversal === undefined) return yield* absent(id)
+        return yield* note(reversal, yield* payerOf(reversal.paymentIntentId, reversal.chargeId))
+      })
+
+      const onPayment = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError> {
+        const seen = yield* account.payment(id)
+        return seen === undefined ? yield* absent(id) : yield* observe(seen)
+      })
+
+      const onCharge = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError> {
+        const charge = yield* account.charge(id)
+        if (charge === undefined) return yield* absent(id)
+        const payment = charge.paymentIntentId === null ? undefined : yield* account.payment(charge.paymentIntentId)
+        const alone: AccountPayment = {
+          id,
+          status: charge.status === "succeeded" ? "succeeded" : charge.status === "pending" ? "processing" : "declined",
+          amountMinor: charge.amountMinor,
+          amountReceivedMinor: charge.status === "succeeded" ? charge.amountMinor : 0,
+          currency: charge.currency,
+          stripeCustomerId: charge.stripeCustomerId,
+          createdMs: charge.createdMs,
+          chargeId: id,
+          paymentMethod: null,
+          identity: charge.metadata["charge_key"] === undefined
+            ? null
+            : { chargeKey: charge.metadata["charge_key"], customerId: null, billingPeriod: null, namespace: null, item: null, generation: null }
+        }
+        const seen = payment ?? alone
+        const observed = yield* observe(seen)
+        if (charge.amountRefundedMinor === 0) return observed
+        const refunds = yield* account.refundsOf(id)
+        const noted = yield* Effect.forEach(refunds, (refund) => note(refund, seen.identity?.chargeKey))
+        return observed.verdict === "unchanged" || observed.verdict === "in_work" ? noted.at(-1) ?? observed : observed
+      })
+
+      const deal = (event: WebhookEvent): Effect.Effect<Observation, PipelineError> => {
+        if (event.account !== account.account) return Effect.succeed(said("ignored", "an event of another account"))
+        if (event.objectId === null) return Effect.succeed(said("ignored"))
+        switch (event.subject) {
+          case "payment":
+            return onPayment(event.objectId)
+          case "charge":
+            return onCharge(event.objectId)
+          case "refund":
+          case "dispute":
+            return onReversal(event.subject, event.objectId)
+          case "other":
+            return Effect.succeed(said("ignored"))
+        }
+      }
+
+      const settleOne = Effect.fnUntraced(function*({ event, tries }: DueEvent) {
+        const result = yield* Effect.result(deal(event))
+        if (Result.isFailure(result)) {
+          const { message } = result.failure
+          yield* Effect.logWarning(`event ${event.id} is dealt with later: ${message}`)
+          yield* inbox.postpone(event.id, Math.min(backoffMaxMs, 1000 * 2 ** Math.min(tries, 20)), message)
+          return false
+        }
+        const { detail, verdict } = result.success
+        yield* inbox.finish(event.id, verdict, detail)
+        yield* Metric.update(Metric.withAttributes(settledEvents, { verdict }), 1)
+        yield* Effect.logDebug("webhook event").pipe(Effect.annotateLogs({ eventId: event.id, type: event.type, verdict }))
+        return true
+      })
+
+      const settleDue = Effect.gen(function*() {
+        let done = 0
+        let postponed = 0
+        for (;;) {
+          const due = yield* inbox.take(batch, holdMs)
+          const results = yield* Effect.forEach(due, settleOne, { concurrency })
+          done += results.filter((isDone) => isDone).length
+          postponed += results.filter((isDone) => !isDone).length
+          if (due.length < batch) return { done, postponed }
+        }
+      }).pipe(Effect.withSpan("Webhooks.settleDue"))
+
+      return Webhooks.of({
+        receive: Effect.fn("Webhooks.receive")(function*(body, signature) {
+          const event = yield* source.open(body, signature).pipe(
+            Effect.tapError((error) => Metric.update(Metric.withAttributes(refusedCalls, { reason: error.reason._tag }), 1))
+          )
+          const fresh = yield* inbox.receive(event)
+          if (fresh) yield* Queue.offer(arrived, undefined)
+          return { eventId: event.id, fresh }
+        }),
+        settleDue,
+        run: settleDue.pipe(
+          Effect.andThen(inbox.purge(Duration.toMillis(keep), 1000)),
+          Effect.catch((error) => Effect.logWarning(`webhook events wait, the next pass tries again: ${error.message}`)),
+          Effect.catchDefect((defect) => Effect.logError("a pass over webhook events failed inside; the next one tries again", defect)),
+          Effect.andThen(Effect.raceFirst(Queue.take(arrived), Effect.sleep(interval))),
+          Effect.forever
+        )
+      })
+    })
+  )
+
+  /** With a pipeline of its own. */
+  static readonly layer: Layer.Layer<
+    Webhooks,
+    Config.ConfigError,
+    WebhookSource | WebhookInbox | Sightings | ProcessorAccount | Ledger | SpendCap | ChargeGateway
+  > = Webhooks.layerNoDeps.pipe(Layer.provide(ChargePipeline.layer))
+}
