@@ -6,14 +6,15 @@ import {
   type CapReport, type ChargeOutcome, ChargeRequest, Currency, defaultHeadroomPercent, defaultNamespace, type InvalidPeriod, parsePeriod,
   type PipelineError, SpendCap, type SpendCapError
 } from "@purser/core"
-import { ChargePipeline } from "@purser/engine"
+import { ChargePipeline, WebhookHttp } from "@purser/engine"
 import { StripeGateway } from "@purser/stripe"
-import { Config, ConfigProvider, Effect, Layer, ManagedRuntime, Schema } from "effect"
+import { Config, ConfigProvider, Effect, Layer, ManagedRuntime, Option, Schema } from "effect"
+import { PurserWebhooks } from "./PurserWebhooks.ts"
 import { Stores } from "./Stores.ts"
 
 /** The pipeline on the configured database and Stripe account. */
 const layerConfig = ChargePipeline.layer.pipe(
-  Layer.provideMerge(Layer.mergeAll(Stores.layerConfig, StripeGateway.layerPaymentIntents))
+  Layer.provideMerge(Layer.mergeAll(Stores.layerConfig, StripeGateway.layerConfig))
 )
 
 /** What a plain program gives for one charge; amounts in minor units, any accepted spelling of the period. */
@@ -44,6 +45,8 @@ export interface PurserHandle {
   readonly charge: (input: ChargeInput) => Promise<ChargeOutcome>
   /** Opens the cap of a period and currency; nothing is charged without one. The same figures again change nothing. */
   readonly openCap: (input: CapInput) => Promise<CapReport>
+  /** Answers a call of Stripe's webhooks, to be mounted in any server; rejects unless `PURSER_WEBHOOK_SECRET` is set. */
+  readonly webhooks: (request: Request) => Promise<Response>
   /** Finishes what is in work and closes the database. */
   readonly close: () => Promise<void>
 }
@@ -81,17 +84,27 @@ const openCap = Effect.fnUntraced(function*(
   })
 })
 
+/** Webhooks where a secret is configured. */
+const withWebhooks = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSER_WEBHOOK_SECRET")), (secret) =>
+  Option.isSome(secret) ? PurserWebhooks.layerServing : Layer.empty)).pipe(Layer.provideMerge(layerConfig))
+
+const webHandler = Effect.map(Effect.serviceOption(WebhookHttp), (http): PurserHandle["webhooks"] =>
+  Option.isSome(http)
+    ? PurserWebhooks.toWebHandler(http.value)
+    : () => Promise.reject(new Error("PURSER_WEBHOOK_SECRET is not set")))
+
 /** Purser as a layer, and as an object. */
 export const Purser = {
   layerConfig,
   /** Starts Purser with these configuration keys (`PURSER_DATABASE_URL`, `PURSER_STRIPE_KEY`, …) on top of the environment's. */
   make: async (config: Readonly<Record<string, string>> = {}): Promise<PurserHandle> => {
     const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(config), ConfigProvider.fromEnv())
-    const runtime = ManagedRuntime.make(layerConfig.pipe(Layer.provideMerge(ConfigProvider.layer(provider))))
+    const runtime = ManagedRuntime.make(withWebhooks.pipe(Layer.provideMerge(ConfigProvider.layer(provider))))
     await runtime.runPromise(Effect.void)
     return {
       charge: (input) => runtime.runPromise(charge(input)),
       openCap: (input) => runtime.runPromise(openCap(input)),
+      webhooks: await runtime.runPromise(webHandler),
       close: () => runtime.dispose()
     }
   }

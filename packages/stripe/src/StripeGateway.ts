@@ -5,10 +5,15 @@
  */
 import { ChargeGateway } from "@purser/core"
 import { Config, Effect, Layer } from "effect"
-import { makeCharges } from "./internal/charges.ts"
+import { isChargeId, makeCharges } from "./internal/charges.ts"
+import { dispatch } from "./internal/dispatch.ts"
 import { makePaymentIntents } from "./internal/paymentIntents.ts"
 import { StripeClient } from "./StripeClient.ts"
 import { SettingRefused, StripeConfigError } from "./StripeConfigError.ts"
+
+/** The names that `PURSER_STRIPE_GATEWAY` takes. */
+export const gatewayNames = ["payment_intents", "charges"] as const
+export type GatewayName = typeof gatewayNames[number]
 
 /** `PURSER_STRIPE_PAYMENT_METHOD_TYPES`: a comma-separated list, default `card`; add `us_bank_account` for bank debits. */
 export const paymentMethodTypesConfig: Config.Config<ReadonlyArray<string>> = Config.String("PURSER_STRIPE_PAYMENT_METHOD_TYPES").pipe(
@@ -16,21 +21,27 @@ export const paymentMethodTypesConfig: Config.Config<ReadonlyArray<string>> = Co
   Config.map((text) => text.split(",").map((name) => name.trim()))
 )
 
+/** Settings of PaymentIntents. */
+export interface PaymentIntentLayerOptions {
+  readonly paymentMethodTypes?: ReadonlyArray<string> | undefined
+}
+
+const checkTypes = Effect.fnUntraced(function*(options: PaymentIntentLayerOptions) {
+  const paymentMethodTypes = options.paymentMethodTypes ?? ["card"]
+  if (paymentMethodTypes.length === 0 || !paymentMethodTypes.every((name) => /^[a-z][a-z0-9_]{0,63}$/.test(name))) {
+    const detail = "it must name at least one payment method type, such as card"
+    return yield* new StripeConfigError({ reason: new SettingRefused({ name: "PURSER_STRIPE_PAYMENT_METHOD_TYPES", detail }) })
+  }
+  return { paymentMethodTypes }
+})
+
 /**
  * The gateway on a client that is given. Keep `paymentMethodTypes` as it is while charges are under way: it is a parameter
  * of `create`, and the same key with other parameters is `KeyReused`.
  */
-const layerPaymentIntentsWith = (options: {
-  readonly paymentMethodTypes?: ReadonlyArray<string> | undefined
-} = {}): Layer.Layer<ChargeGateway, StripeConfigError, StripeClient> =>
+const layerPaymentIntentsWith = (options: PaymentIntentLayerOptions = {}): Layer.Layer<ChargeGateway, StripeConfigError, StripeClient> =>
   Layer.effect(ChargeGateway, Effect.gen(function*() {
-    const client = yield* StripeClient
-    const paymentMethodTypes = options.paymentMethodTypes ?? ["card"]
-    if (paymentMethodTypes.length === 0 || !paymentMethodTypes.every((name) => /^[a-z][a-z0-9_]{0,63}$/.test(name))) {
-      const detail = "it must name at least one payment method type, such as card"
-      return yield* new StripeConfigError({ reason: new SettingRefused({ name: "PURSER_STRIPE_PAYMENT_METHOD_TYPES", detail }) })
-    }
-    return makePaymentIntents(client, { paymentMethodTypes })
+    return makePaymentIntents(yield* StripeClient, yield* checkTypes(options))
   }))
 
 /** PaymentIntents in two steps, from the environment: see `stripeConfig` and {@link paymentMethodTypesConfig}. */
@@ -49,5 +60,31 @@ const layerCharges: Layer.Layer<ChargeGateway, Config.ConfigError | StripeConfig
   Layer.provide(StripeClient.layerConfig)
 )
 
+/** `PURSER_STRIPE_GATEWAY`: `payment_intents` (the default) or `charges`. */
+export const gatewayNameConfig = Config.Literals(gatewayNames, "PURSER_STRIPE_GATEWAY").pipe(Config.withDefault("payment_intents" as const))
+
+/**
+ * The gateway that is named, on a client that is given. What another gateway of this package has begun it goes on with in
+ * that gateway's way, so that the name may change while charges are open.
+ */
+const layerNamed = (name: GatewayName, options: PaymentIntentLayerOptions = {}): Layer.Layer<ChargeGateway, StripeConfigError, StripeClient> =>
+  Layer.effect(ChargeGateway, Effect.gen(function*() {
+    const client = yield* StripeClient
+    const gateways = { payment_intents: makePaymentIntents(client, yield* checkTypes(options)), charges: makeCharges(client) }
+    return dispatch(gateways[name], [
+      { gateway: gateways.payment_intents, owns: (id) => id.startsWith("pi_") },
+      { gateway: gateways.charges, owns: isChargeId }
+    ])
+  }))
+
+/** The gateway that the environment names: see {@link gatewayNameConfig}. */
+const layerConfig: Layer.Layer<ChargeGateway, Config.ConfigError | StripeConfigError> = Layer.unwrap(
+  Effect.gen(function*() {
+    return layerNamed(yield* gatewayNameConfig, { paymentMethodTypes: yield* paymentMethodTypesConfig })
+  })
+).pipe(Layer.provide(StripeClient.layerConfig))
+
 /** The gateways on Stripe. */
-export const StripeGateway = { layerPaymentIntents, layerPaymentIntentsWith, layerCharges, layerChargesWith } as const
+export const StripeGateway = {
+  layerConfig, layerNamed, layerPaymentIntents, layerPaymentIntentsWith, layerCharges, layerChargesWith
+} as const

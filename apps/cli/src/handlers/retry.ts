@@ -37,6 +37,6 @@ export const retry = (identity: ChargeIdentity, options: RetryOptions) =>
     }
   }).pipe(
     Effect.provide(
-      ChargePipeline.layer.pipe(Layer.provide(StripeGateway.layerPaymentIntents), Layer.provideMerge(Stores.layerConfig))
+      ChargePipeline.layer.pipe(Layer.provide(StripeGateway.layerConfig), Layer.provideMerge(Stores.layerConfig))
     )
   )

@@ -207,7 +207,7 @@ const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: E
 const workerLayer = ChargeWorker.layerNoDeps.pipe(
   Layer.provide(Sweeper.layerNoDeps),
   Layer.provide(ChargePipeline.layer),
-  Layer.provide(StripeGateway.layerPaymentIntents)
+  Layer.provide(StripeGateway.layerConfig)
 )
 
 const startWorkers = (worker: ChargeWorker["Service"], count: number) =>

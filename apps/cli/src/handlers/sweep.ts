@@ -20,7 +20,7 @@ export const sweep = (json: boolean) =>
     Effect.provide(
       Sweeper.layerNoDeps.pipe(
         Layer.provide(ChargePipeline.layer),
-        Layer.provide(StripeGateway.layerPaymentIntents),
+        Layer.provide(StripeGateway.layerConfig),
         Layer.provide(Stores.layerConfig)
       )
     )

@@ -16,7 +16,7 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
   const stack = ChargeWorker.layerNoDeps.pipe(
     Layer.provide(Sweeper.layerNoDeps),
     Layer.provide(ChargePipeline.layer),
-    Layer.provide(StripeGateway.layerPaymentIntents),
+    Layer.provide(StripeGateway.layerConfig),
     Layer.provide(TransportConfig.layer),
     Layer.provideMerge(Stores.layerConfig),
     Layer.provide(Layer.effect(
