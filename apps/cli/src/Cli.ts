@@ -10,6 +10,7 @@ import { retryCommand } from "./commands/retryCommand.ts"
 import { runCommand } from "./commands/runCommand.ts"
 import { simCommand } from "./commands/simCommand.ts"
 import { capCommand, statusCommand, sweepCommand } from "./commands/storeCommands.ts"
+import { webhooksCommand } from "./commands/webhooksCommand.ts"
 import { workerCommand } from "./commands/workerCommand.ts"
 import { note } from "./ui/Output.ts"
 
@@ -18,7 +19,7 @@ export const version = "0.1.0"
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, capCommand, keyCommand, keygenCommand, simCommand])
+  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, capCommand, keyCommand, keygenCommand, simCommand, webhooksCommand])
 )
 
 const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>

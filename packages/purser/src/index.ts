@@ -1,4 +1,5 @@
 /** Purser with batteries included. */
 export * from "./Purser.ts"
+export * from "./PurserWebhooks.ts"
 export * from "./Stores.ts"
 export * from "./Transports.ts"

@@ -1,0 +1,32 @@
+/**
+ * Webhooks from the configuration: the handler, and the loop that deals with what it keeps, beside a pipeline that is there.
+ */
+import type { ChargeGateway, Ledger, Sightings, WebhookInbox } from "@purser/core"
+import { type ChargePipeline, WebhookHttp, Webhooks } from "@purser/engine"
+import { StripeAccount, type StripeConfigError, StripeWebhooks } from "@purser/stripe"
+import { type Config, Effect, Layer } from "effect"
+import { HttpEffect } from "effect/http"
+
+/** What webhooks are built on. */
+export type WebhookNeeds = ChargeGateway | ChargePipeline | Ledger | Sightings | WebhookInbox
+
+/** Layers of webhooks. */
+export const PurserWebhooks: {
+  /** `Webhooks` by `PURSER_WEBHOOK_SECRET` and its neighbours; deals with nothing by itself. */
+  readonly layer: Layer.Layer<Webhooks, Config.ConfigError | StripeConfigError, WebhookNeeds>
+  /** The handler, with a loop in the background that deals with events as they come. */
+  readonly layerServing: Layer.Layer<WebhookHttp | Webhooks, Config.ConfigError | StripeConfigError, WebhookNeeds>
+  /** The handler as a function of the web's own types, for servers that know no Effect. */
+  readonly toWebHandler: (http: WebhookHttp["Service"]) => (request: Request) => Promise<Response>
+} = (() => {
+  const layer = Webhooks.layerNoDeps.pipe(Layer.provide(Layer.mergeAll(StripeWebhooks.layerConfig, StripeAccount.layerConfig)))
+  const loop = Layer.effectDiscard(Effect.flatMap(Webhooks, ({ run }) => Effect.forkScoped(run)))
+  return {
+    layer,
+    layerServing: Layer.mergeAll(WebhookHttp.layer, loop).pipe(Layer.provideMerge(layer)),
+    toWebHandler: ({ handle }) => {
+      const handler = HttpEffect.toWebHandler(handle)
+      return (request) => handler(request)
+    }
+  }
+})()
