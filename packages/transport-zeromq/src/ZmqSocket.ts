@@ -55,6 +55,8 @@ export interface ZmqSocketOptions {
   readonly handover?: boolean | undefined
   /** Whether the last frame of what is sent gets a seal, so that the receiver knows whose key sent it; needs CURVE settings. */
   readonly seals?: boolean | undefined
+  /** Leaves seals where they are: for who passes messages on, and is not the one who reads them. */
+  readonly passesSeals?: boolean | undefined
   /** Whom a connecting socket expects, if not the settings' `serverKey`. */
   readonly peerKey?: CurvePublicKey | undefined
 }
@@ -163,7 +165,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
 
   const incoming = yield* Queue.bounded<Frames, Cause.Done>(queueMax)
   if ("receive" in socket) {
-    const unseal = makeUnseal(options.settings.curve)
+    const unseal = options.passesSeals === true ? (frames: Frames) => frames : makeUnseal(options.settings.curve)
     yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: nativeError }).pipe(
       Effect.flatMap((batch) => Queue.offerAll(incoming, batch.map(unseal))),
       // The addon also rejects for a wake-up without a message; only a closed socket is the end.
