@@ -13,6 +13,8 @@ export interface WayBack {
   /** Whether the peer takes exactly one answer for each message, as a REQ socket does. */
   readonly whole: boolean
   readonly send: (text: string) => Effect.Effect<void, TransportError>
+  /** Told when all answers to the message have been sent or given up. */
+  readonly ended?: Effect.Effect<void> | undefined
 }
 
 /** Sends answers. */
