@@ -1,6 +1,7 @@
 /** The memory layers pass the suites that the drivers pass. */
-import { Ledger, RunLedger, SpendCap, Transport } from "@purser/core"
+import { EventLog, Ledger, RunLedger, SpendCap, Transport } from "@purser/core"
 import { Layer } from "effect"
+import * as EventLogConformance from "../src/EventLogConformance.ts"
 import * as LedgerConformance from "../src/LedgerConformance.ts"
 import * as RunLedgerConformance from "../src/RunLedgerConformance.ts"
 import * as SpendCapConformance from "../src/SpendCapConformance.ts"
@@ -8,6 +9,7 @@ import { StoreClock } from "../src/StoreClock.ts"
 import { TransportConformance } from "../src/TransportConformance.ts"
 
 LedgerConformance.suite("memory", Layer.merge(Ledger.layerMemory, StoreClock.layerTestClock))
+EventLogConformance.suite("memory", EventLog.layerMemory.pipe(Layer.provideMerge(Ledger.layerMemory)))
 SpendCapConformance.suite("memory", SpendCap.layerMemory)
 RunLedgerConformance.suite(
   "memory",

@@ -27,7 +27,7 @@ export const isBadInput = (failure: StoreFailure): boolean =>
   isSql(failure) && (failure.reason._tag === "ConstraintError" || failure.reason._tag === "UnknownError")
 
 /** The server's code and words, or the client's; never a URL, a password or a parameter. */
-const detailOf = (failure: StoreFailure): string => {
+export const detailOf = (failure: StoreFailure): string => {
   if (failure._tag === "SchemaError") return "a row is not what the schema says"
   if (!isSql(failure)) return failure.message
   const { cause } = failure.reason

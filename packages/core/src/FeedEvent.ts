@@ -1,0 +1,63 @@
+/**
+ * What a charge event feed carries: the ledger's events, each with a place in one global order, and what a reader of the
+ * feed is told beside them. A feed reports; nothing that it says decides whether a charge is made.
+ */
+import { Schema } from "effect"
+import { ChargeKey } from "./ChargeKey.ts"
+
+const State = Schema.Literals(["planned", "claimed", "attached", "processing", "requires_action", "succeeded", "declined", "rejected", "canceled"])
+
+/**
+ * One event of the ledger with its place: `sequence` counts all events of the ledger from 1 without a gap, and stays the
+ * event's own for ever. `chargeSequence` counts those of one charge. In a snapshot `sequence` is 0 where the place of a
+ * charge's last event was trimmed. Amounts are minor units.
+ */
+export const FeedEvent = Schema.Struct({
+  sequence: Schema.Int,
+  chargeKey: ChargeKey,
+  chargeSequence: Schema.Int,
+  atMs: Schema.Finite,
+  from: Schema.NullOr(State),
+  to: State,
+  worker: Schema.NullOr(Schema.String),
+  attempt: Schema.Int,
+  detail: Schema.NullOr(Schema.String),
+  namespace: Schema.String,
+  customerId: Schema.String,
+  billingPeriod: Schema.String,
+  item: Schema.NullOr(Schema.String),
+  amountMinor: Schema.Int,
+  currency: Schema.String
+})
+export type FeedEvent = typeof FeedEvent.Type
+
+/**
+ * How far a reader has come. `epoch` names the life of the publisher that it heard this from; a feed that does not know
+ * the epoch has another history, for example a database that was put back to an older state.
+ */
+export interface FeedCursor {
+  readonly epoch: string | null
+  readonly sequence: number
+}
+
+/** Where a reader begins: how every charge stands now and then what happens; the whole history; from now on; or after what it has. */
+export type FeedStart =
+  | { readonly _tag: "Snapshot" }
+  | { readonly _tag: "Beginning" }
+  | { readonly _tag: "Now" }
+  | { readonly _tag: "After"; readonly cursor: FeedCursor }
+
+/**
+ * What a reader gets. `State`: one charge of the snapshot, by its last event. `Synced`: snapshot or history is complete,
+ * what follows is new after `cursor`. `Event`: the next event; never twice and never with one left out. `Epoch`: another
+ * life of the publisher. `Lagged`: the events up to `to` did not arrive, because messages were `lost` on the way or
+ * because the reader was too slow and its buffer `overrun`; they are fetched. `Silent`: the publisher has not been heard
+ * for so long.
+ */
+export type FeedNotice =
+  | { readonly _tag: "State"; readonly event: FeedEvent }
+  | { readonly _tag: "Synced"; readonly cursor: FeedCursor }
+  | { readonly _tag: "Event"; readonly event: FeedEvent; readonly epoch: string | null }
+  | { readonly _tag: "Epoch"; readonly epoch: string }
+  | { readonly _tag: "Lagged"; readonly reason: "lost" | "overrun"; readonly after: number; readonly to: number }
+  | { readonly _tag: "Silent"; readonly silentMs: number }

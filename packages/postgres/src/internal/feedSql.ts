@@ -1,0 +1,42 @@
+/** The statements of the event log. Each probes or walks an index, whatever the size of the history. */
+
+const columns = (event: string, charge: string, sequence: string) =>
+  `${sequence} as sequence, ${event}.charge_key, ${event}.seq, (extract(epoch from ${event}.at) * 1000)::float8 as at_ms,
+  ${event}.from_state, ${event}.to_state, ${event}.worker, ${event}.attempt, ${event}.detail,
+  ${charge}.namespace, ${charge}.customer_id, ${charge}.billing_period, ${charge}.item, ${charge}.amount_minor, ${charge}.currency`
+
+/** epoch */
+export const beginEpoch = `insert into purser.feed_epochs (epoch, begun_at, after_sequence)
+select $1::text, purser.now(), last from purser.feed_head on conflict (epoch) do nothing`
+
+/** batch */
+export const advance = `select last, trimmed_to, more from purser.sequence_events($1::integer)`
+
+/** epoch, or null for any */
+export const head = `select last, trimmed_to, $1::text is null or exists (select 1 from purser.feed_epochs where epoch = $1::text) as known
+from purser.feed_head`
+
+/** after, limit. Row by row along the log, so that the plan cannot become a join of whole tables. */
+export const read = `select ${columns("e", "c", "f.sequence")}
+from (select sequence, position from purser.feed_log where sequence > $1::bigint order by sequence limit $2::integer) f
+cross join lateral (select * from purser.charge_events e where e.position = f.position offset 0) e
+cross join lateral (select * from purser.charges c where c.charge_key = e.charge_key offset 0) c
+order by f.sequence`
+
+/**
+ * at, after key, limit. Each charge with its last event up to the place, or nulls when it had none by then. An event at
+ * or below `low` that has no place in the log had one that was trimmed.
+ */
+export const snapshot = `select c.charge_key as page_key, e.*
+from (select * from purser.charges where charge_key > $2::text order by charge_key limit $3::integer) c
+left join lateral (
+  select ${columns("v", "c", "coalesce(f.sequence, 0)")}
+  from purser.charge_events v left join lateral (select f.sequence from purser.feed_log f where f.position = v.position offset 0) f on true
+  where v.charge_key = c.charge_key
+    and (f.sequence <= $1::bigint or (f.sequence is null and v.position <= (select low from purser.feed_head)))
+  order by v.seq desc limit 1
+) e on true
+order by c.charge_key`
+
+/** keep, batch */
+export const trim = `select last, trimmed_to from purser.trim_feed($1::bigint, $2::bigint)`
