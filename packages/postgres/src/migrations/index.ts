@@ -4,11 +4,13 @@ import createSchema from "./0001_create_schema.ts"
 import createLedger from "./0002_create_ledger.ts"
 import createCapFunctions from "./0003_create_cap_functions.ts"
 import createWatch from "./0007_create_watch.ts"
+import createFeed from "./0008_create_feed.ts"
 
 /** Keys are `0001_verb_noun`, in the order in which they run. */
 export const migrations: MigrationRecord = {
   "0001_create_schema": createSchema,
   "0002_create_ledger": createLedger,
   "0003_create_cap_functions": createCapFunctions,
-  "0007_create_watch": createWatch
+  "0007_create_watch": createWatch,
+  "0008_create_feed": createFeed
 }
