@@ -9,7 +9,10 @@ import type { ChargeKey } from "./ChargeKey.ts"
 export const faultPlaces = [
   "before-claim", "after-claim", "after-reserve", "before-create", "after-create", "after-attach", "before-confirm", "after-confirm", "after-settle", "after-release"
 ] as const
-export type FaultPlace = typeof faultPlaces[number]
+
+/** The places that a refund passes, in their order. */
+export const refundFaultPlaces = ["refund-after-claim", "refund-before-call", "refund-after-call", "refund-after-settle"] as const
+export type FaultPlace = typeof faultPlaces[number] | typeof refundFaultPlaces[number]
 
 /** What a place calls. */
 export type FaultHook = (place: FaultPlace, chargeKey: ChargeKey) => Effect.Effect<void>

@@ -2,11 +2,11 @@
  * Fault points for real processes: with `PURSER_FAULT=after-confirm:3` the process kills itself with SIGKILL when it
  * passes that place for the third time. Programs under test provide this layer; published programs never do.
  */
-import { FaultPoint, faultPlaces, type FaultHook } from "@purser/core"
+import { FaultPoint, faultPlaces, type FaultHook, refundFaultPlaces } from "@purser/core"
 import { Config, Effect, Layer, Schema } from "effect"
 
 const Plan = Schema.String.pipe(
-  Schema.check(Schema.isPattern(new RegExp(`^(?:${faultPlaces.join("|")}):[1-9][0-9]*$`), { message: "expected PLACE:COUNT" }))
+  Schema.check(Schema.isPattern(new RegExp(`^(?:${[...faultPlaces, ...refundFaultPlaces].join("|")}):[1-9][0-9]*$`), { message: "expected PLACE:COUNT" }))
 )
 
 /** Layers that arm fault points. */
