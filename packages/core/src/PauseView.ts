@@ -1,0 +1,33 @@
+/**
+ * What one process believes about the pauses, and those who wait for it to change. Drivers of `ChargePause` show it what
+ * their store says.
+ */
+import { Effect, Latch } from "effect"
+import type { ChargePause, Pause } from "./ChargePause.ts"
+
+/** The waiting half of `ChargePause`, and the way to change it. */
+export interface PauseView extends Pick<ChargePause["Service"], "whenOpen" | "whenOutage" | "view"> {
+  readonly show: (pauses: ReadonlyArray<Pause>) => Effect.Effect<void>
+}
+
+/** A view that is closed until something is shown to it, or that begins with no pause. */
+export const makePauseView = (known: boolean): Effect.Effect<PauseView> =>
+  Effect.gen(function*() {
+    const open = yield* Latch.make(known)
+    const outage = yield* Latch.make(false)
+    let seen: ReadonlyArray<Pause> = []
+    return {
+      whenOpen: open.await,
+      whenOutage: outage.await,
+      view: Effect.sync(() => seen),
+      show: (pauses) =>
+        Effect.suspend(() => {
+          seen = pauses
+          const isOutage = pauses.some(({ cause }) => cause === "outage")
+          return Effect.asVoid(Effect.andThen(
+            pauses.length === 0 ? open.open : open.close,
+            isOutage ? outage.open : outage.close
+          ))
+        })
+    }
+  })
