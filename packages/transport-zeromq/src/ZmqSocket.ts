@@ -8,7 +8,7 @@
 import type { TransportError } from "@purser/core"
 import { type Cause, Deferred, Effect, Fiber, Metric, Queue, Schedule, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
-import type { Dealer, Message, Pull, Push, Request, Router } from "zeromq"
+import type { Dealer, Message, Pair, Publisher, Pull, Push, Request, Router, Subscriber, XPublisher } from "zeromq"
 import type { Endpoint } from "./Endpoint.ts"
 import type { CurvePublicKey } from "./CurveKey.ts"
 import { makeSeal, makeUnseal } from "./internal/frameSeal.ts"
@@ -42,8 +42,11 @@ export interface ZmqSocket {
 
 /** How to open a socket. */
 export interface ZmqSocketOptions {
-  /** A `push` socket receives nothing, a `pull` socket sends nothing. */
-  readonly kind: "request" | "router" | "dealer" | "push" | "pull"
+  /**
+   * A `push` and a `publisher` socket receive nothing, a `pull` and a `subscriber` socket send nothing. An `xpublisher`
+   * receives a frame for each subscription (first byte 1) and for each that ends (0).
+   */
+  readonly kind: "request" | "router" | "dealer" | "push" | "pull" | "publisher" | "xpublisher" | "subscriber" | "pair"
   readonly endpoints: ReadonlyArray<Endpoint>
   readonly settings: SocketSettings
   /** Milliseconds that a send may wait in libzmq; never endless, because a protocol error would then be a hang. */
@@ -53,6 +56,8 @@ export interface ZmqSocketOptions {
   readonly peersChange?: boolean | undefined
   /** Of a router: whether a new peer takes over the routing id of one that is there (true), or is refused. */
   readonly handover?: boolean | undefined
+  /** Of a subscriber: how first frames begin that it wants. Default: all. */
+  readonly topics?: ReadonlyArray<string> | undefined
   /** Whether the last frame of what is sent gets a seal, so that the receiver knows whose key sent it; needs CURVE settings. */
   readonly seals?: boolean | undefined
   /** Leaves seals where they are: for who passes messages on, and is not the one who reads them. */
@@ -61,7 +66,7 @@ export interface ZmqSocketOptions {
   readonly peerKey?: CurvePublicKey | undefined
 }
 
-type Native = Request | Router | Dealer | Push | Pull
+type Native = Request | Router | Dealer | Push | Pull | Publisher | XPublisher | Subscriber | Pair
 
 interface Outgoing {
   readonly frames: OutgoingFrames | null
@@ -72,7 +77,7 @@ const batchMax = 256
 const queueMax = 1024
 
 /** Receives one message and what else is there already; a pending receive keeps the connection's own work going. */
-const receiveBatch = (socket: Exclude<Native, Push>, batch: Array<Frames>): Promise<Array<Frames>> =>
+const receiveBatch = (socket: Exclude<Native, Push | Publisher>, batch: Array<Frames>): Promise<Array<Frames>> =>
   socket.receive().then((frames) => {
     batch.push(frames)
     return socket.readable && batch.length < batchMax ? receiveBatch(socket, batch) : batch
@@ -109,6 +114,17 @@ const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, se
       return new zmq.Push({ ...common, ...sends, immediate })
     case "pull":
       return new zmq.Pull({ ...common, ...receives })
+    case "publisher":
+      return new zmq.Publisher({ ...common, ...sends })
+    case "xpublisher":
+      return new zmq.XPublisher({ ...common, ...sends, ...receives, verbosity: "allSubsUnsubs" })
+    case "pair":
+      return new zmq.Pair({ ...common, ...sends, ...receives })
+    case "subscriber": {
+      const socket = new zmq.Subscriber({ ...common, ...receives })
+      socket.subscribe(...(options.topics ?? [""]))
+      return socket
+    }
   }
 }
 
@@ -182,7 +198,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
     frames === null
       ? Deferred.succeed(done, undefined)
       : Effect.tryPromise({
-        try: () => "send" in socket ? socket.send([...frames]) : Promise.reject(new Error("a PULL socket does not send")),
+        try: () => "send" in socket ? socket.send([...frames]) : Promise.reject(new Error("a socket of this kind does not send")),
         catch: (error) => sendError(nativeError(error), label, socket.closed, options.settings.highWaterMark)
       }).pipe(Effect.exit, Effect.flatMap((exit) => Deferred.done(done, exit)))
   const writer = yield* Queue.take(outgoing).pipe(
