@@ -6,13 +6,14 @@
  * such a doubt finds its own lease in progress and waits it out.
  */
 import {
-  type AttachAnswer, type AttachInput, ChargeKey, chargeTerms, type ClaimAnswer, type Lease, Ledger, type LedgerError, type SettleAnswer, type SettleInput
+  type AttachAnswer, type AttachInput, ChargeKey, chargeTerms, type ClaimAnswer, type Lease, Ledger, type LedgerError, Principal, type SettleAnswer, type SettleInput
 } from "@purser/core"
-import { Array as Arr, Config, Duration, Effect, Layer, Schema } from "effect"
+import { Array as Arr, type Config, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, EventRow, eventOf, RecordRow, recordOf, requestOf, claimedOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
 import { isBadInput, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import * as GroupCommit from "./internal/groupCommit.ts"
+import { leaseConfig } from "./internal/leaseConfig.ts"
 import * as Batches from "./internal/ledgerBatches.ts"
 import * as Reads from "./internal/ledgerReads.ts"
 import * as Sql from "./internal/ledgerWrites.ts"
@@ -29,13 +30,6 @@ export interface PgLedgerOptions {
   /** Statements of one operation under way at once; 1 by default. */
   readonly inFlight?: number
 }
-
-/** A lease that ends before its holder can act would hand every charge round for ever. */
-const leaseConfig = Config.schema(
-  Schema.DurationFromString.check(Schema.makeFilter((lease: Duration.Duration) =>
-    (Duration.toMillis(lease) >= 100 && Duration.toMillis(lease) <= 3_600_000) || "expected from 100 millis to 1 hour")),
-  "PURSER_LEASE"
-).pipe(Config.withDefault(Duration.seconds(15)))
 
 const reopenChunk = 5000
 
@@ -110,7 +104,9 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   return Ledger.of({
     claim: (request, worker) => {
       const { chargeKey } = request
-      return Effect.mapError(claim({ chargeKey, request, worker }), ledgerUnavailable("claim", chargeKey))
+      return Effect.flatMap(Principal, (principal) => claim({ chargeKey, request, worker, principal })).pipe(
+        Effect.mapError(ledgerUnavailable("claim", chargeKey))
+      )
     },
     attach: (input) => Effect.mapError(attach(input), ledgerUnavailable("attach", input.lease.chargeKey)),
     settle: (input) => Effect.mapError(settle(input), ledgerUnavailable("settle", input.lease.chargeKey)),

@@ -8,7 +8,7 @@ import {
   type RefundSettleAnswer, type RefundState, type RefundTotal
 } from "../RefundLedger.ts"
 import { memoryRows } from "./ledgerMemory.ts"
-import { decideRefund, mayRecord, refundStateOf } from "./refundRules.ts"
+import { decideRefund, mayRecordRefund, refundStateOf } from "../RefundRules.ts"
 
 interface Row extends RefundRecord {
   state: RefundState
@@ -122,7 +122,7 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
         const evidence = "processorRefundId" in outcome ? outcome.processorRefundId : null
         const ours = row.epoch === lease.epoch
         const other = row.processorRefundId !== null && evidence !== null && row.processorRefundId !== evidence
-        if (other || !mayRecord(row.state, outcome._tag, ours)) {
+        if (other || !mayRecordRefund(row.state, outcome._tag, ours)) {
           return row.outcome === null ? { _tag: "LeaseLost" } : { _tag: "Recorded", outcome: asAlreadyRefundSettled(row.outcome) }
         }
         const from = row.state

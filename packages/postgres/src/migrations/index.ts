@@ -3,8 +3,8 @@ import type { MigrationRecord } from "../Migrations.ts"
 import createSchema from "./0001_create_schema.ts"
 import createLedger from "./0002_create_ledger.ts"
 import createCapFunctions from "./0003_create_cap_functions.ts"
-import createRefunds from "./0005_create_refunds.ts"
 import createDeadLetters from "./0004_create_dead_letters.ts"
+import createRefunds from "./0005_create_refunds.ts"
 import createPauses from "./0006_create_pauses.ts"
 import createWatch from "./0007_create_watch.ts"
 import createFeed from "./0008_create_feed.ts"
@@ -15,8 +15,8 @@ export const migrations: MigrationRecord = {
   "0002_create_ledger": createLedger,
   "0003_create_cap_functions": createCapFunctions,
   "0004_create_dead_letters": createDeadLetters,
-  "0006_create_pauses": createPauses,
   "0005_create_refunds": createRefunds,
+  "0006_create_pauses": createPauses,
   "0007_create_watch": createWatch,
   "0008_create_feed": createFeed
 }
