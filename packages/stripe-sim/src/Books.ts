@@ -9,7 +9,9 @@ import { Schema } from "effect"
 /**
  * One identity's payments. `customer`, `billingPeriod` and `item` come from metadata `customer_id`,
  * `billing_period` and `item`; without them the Stripe customer's id and "". `payments` counts succeeded payments,
- * `amountMinor` is their sum. `namespace` is there only when it is not the default one.
+ * `amountMinor` is their sum. What went back is there only where something did: `refunds` and `refundedMinor` (failed
+ * refunds do not count), `disputes` and `disputedMinor` (disputes that were won do not count). `namespace` is there
+ * only when it is not the default one.
  */
 export const BookEntry = Schema.Struct({
   customer: Schema.String,
@@ -18,10 +20,18 @@ export const BookEntry = Schema.Struct({
   payments: Schema.Int,
   amountMinor: Schema.Int,
   currency: Schema.String,
+  refunds: Schema.optionalKey(Schema.Int),
+  refundedMinor: Schema.optionalKey(Schema.Int),
+  disputes: Schema.optionalKey(Schema.Int),
+  disputedMinor: Schema.optionalKey(Schema.Int),
   namespace: Schema.optionalKey(Schema.String)
 })
 /** See the schema. */
 export type BookEntry = typeof BookEntry.Type
+
+/** What the customer has paid in the end, in minor units: payments less refunds and lost or open disputes. */
+export const netMinor = (entry: BookEntry): number =>
+  entry.amountMinor - (entry.refundedMinor ?? 0) - (entry.disputedMinor ?? 0)
 
 /** The namespace that is not written into an entry. */
 export const defaultNamespace = "zmq-billing"

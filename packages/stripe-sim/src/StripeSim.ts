@@ -26,6 +26,8 @@ export interface StripeSimOptions {
   readonly maximumMinor?: number
   /** The `type` of the 409 for a key in use; both have been seen at Stripe. */
   readonly keyInUseType?: "idempotency_error" | "invalid_request_error"
+  /** How long a bank debit takes to settle on the virtual clock, 4 days by default. */
+  readonly bankSettles?: Duration.Input
   /** How many requests the journal remembers, 100 000 by default. */
   readonly journalLimit?: number
 }
@@ -143,8 +145,10 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
         stamp: yield* makeStamp,
         strict: options.strict ?? false,
         maximumMinor: options.maximumMinor ?? defaultMaximumMinor,
-        keyInUseType: options.keyInUseType ?? "idempotency_error"
-      }, options.journalLimit ?? 100_000)
+        keyInUseType: options.keyInUseType ?? "idempotency_error",
+        bankSettlesMs: Duration.toMillis(options.bankSettles ?? "4 days"),
+        journalLimit: options.journalLimit ?? 100_000
+      })
       simulator.keys.enabled = options.idempotency ?? true
       const { port } = yield* listen(simulator, host, options.port ?? 0)
       return StripeSim.of({
@@ -171,8 +175,7 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
         nowMs: Effect.sync(() => simulator.account.nowMs),
         advanceClock: (by) =>
           Effect.sync(() => {
-            simulator.account.advance(Duration.toMillis(by))
-            simulator.rollForward()
+            simulator.advance(Duration.toMillis(by))
           }),
         rollForward: Effect.sync(() => simulator.rollForward(true)),
         setIdempotency: (enabled) =>

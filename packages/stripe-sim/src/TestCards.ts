@@ -24,6 +24,10 @@ export interface Behaviour {
   /** The money settles later, by an explicit act on the simulator; until then the payment is `processing`. */
   readonly settlesLater: boolean
   readonly decline: Decline | undefined
+  /** What becomes of a refund: at once (when left out), after an hour on the clock, or it fails after that hour. */
+  readonly refund?: "succeeds" | "waits" | "fails"
+  /** The holder disputes the payment as soon as it is made. */
+  readonly dispute?: { readonly reason: string; readonly inquiry: boolean }
 }
 
 const declined = (declineCode: string, message = "Your card was declined."): Decline => ({
@@ -89,11 +93,11 @@ const table: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
   ["unionpay", branded("unionpay", "0005")],
   ["threeDSecureOptional", branded("visa", "3055")],
   ["threeDSecureNotSupported", branded("amex", "0005")],
-  ["createDispute", branded("visa", "0259")],
-  ["createDisputeProductNotReceived", branded("visa", "2685")],
-  ["createDisputeInquiry", branded("visa", "1976")],
-  ["pendingRefund", branded("visa", "7726")],
-  ["refundFail", branded("visa", "5126")],
+  ["createDispute", { ...branded("visa", "0259"), dispute: { reason: "fraudulent", inquiry: false } }],
+  ["createDisputeProductNotReceived", { ...branded("visa", "2685"), dispute: { reason: "product_not_received", inquiry: false } }],
+  ["createDisputeInquiry", { ...branded("visa", "1976"), dispute: { reason: "fraudulent", inquiry: true } }],
+  ["pendingRefund", { ...branded("visa", "7726"), refund: "waits" }],
+  ["refundFail", { ...branded("visa", "5126"), refund: "fails" }],
   ["bypassPending", branded("visa", "0077")],
   ["riskLevelElevated", branded("visa", "9235")],
   ["cvcCheckFail", branded("visa", "0101")],

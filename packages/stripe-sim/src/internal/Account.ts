@@ -1,60 +1,26 @@
 /**
- * The account's memory: every object, the virtual clock and the ids.
+ * The account's memory: every object, its events and the ids.
  *
  * Defines which ids exist (all that are asked for, or in strict mode only what was created) and the order of
- * creation. Refuses to move money: that is `attempt.ts` and `charges.ts`.
+ * creation. Refuses to move money: that is `attempt.ts`, `charges.ts` and `refunds.ts`.
  */
+import type Stripe from "stripe"
 import * as TestCards from "../TestCards.ts"
 import type { Problem } from "./answer.ts"
-import type { ChargeRecord, CustomerRecord, IntentRecord, PaymentMethodRecord } from "./records.ts"
+import { Collection } from "./Collection.ts"
+import type { ChargeRecord, CustomerRecord, IntentRecord, PaymentMethodRecord, RefundRecord } from "./records.ts"
+import type { Timeline } from "./Timeline.ts"
 
 /** What an account is made with. */
 export interface AccountSettings {
-  /** Real time in milliseconds. */
-  readonly realNowMs: () => number
-  /** A few characters that no other run of the simulator has, so that ids of two runs never meet. */
-  readonly stamp: string
+  readonly timeline: Timeline
+  /** A new id with this prefix, unlike any other of all runs. */
+  readonly nextId: (prefix: string) => string
   readonly strict: boolean
   readonly maximumMinor: number
   readonly keyInUseType: Problem["type"]
-}
-
-/** Objects in order of creation, found by id. `seq` of the n-th is n. */
-export class Collection<A extends { readonly id: string; readonly customer: string | null }> {
-  private readonly byId = new Map<string, A>()
-  private readonly order: Array<string> = []
-  private readonly byCustomer = new Map<string, Array<string>>()
-
-  get nextSeq(): number {
-    return this.order.length
-  }
-  get(id: string): A | undefined {
-    return this.byId.get(id)
-  }
-  /** Adds a new object or replaces the version that is there. */
-  put(item: A): A {
-    const before = this.byId.get(item.id)
-    this.byId.set(item.id, item)
-    if (before === undefined) this.order.push(item.id)
-    // An update may name the customer for the first time.
-    if (item.customer !== null && before?.customer !== item.customer) {
-      const ids = this.byCustomer.get(item.customer)
-      if (ids === undefined) this.byCustomer.set(item.customer, [item.id])
-      else ids.push(item.id)
-    }
-    return item
-  }
-  /** Newest first, of one customer or of all; of all, only those older than `belowSeq`. */
-  *newestFirst(customer?: string, belowSeq = Infinity): Generator<A> {
-    const ids = customer === undefined ? this.order : this.byCustomer.get(customer) ?? []
-    for (let at = (customer === undefined ? Math.min(ids.length, belowSeq) : ids.length) - 1; at >= 0; at--) {
-      const item = this.byId.get(ids[at] ?? "")
-      if (item !== undefined && (customer === undefined || item.customer === customer)) yield item
-    }
-  }
-  values(): Iterable<A> {
-    return this.byId.values()
-  }
+  /** How long a bank debit takes to settle on the virtual clock. */
+  readonly bankSettlesMs: number
 }
 
 /** A payment that succeeded while a request was being answered. */
@@ -67,42 +33,44 @@ export interface Movement {
 /** The state of one simulated Stripe account. */
 export class Account {
   readonly settings: AccountSettings
+  /** `acct_…` of a connected account, null for the account that owns the keys. */
+  readonly connectedId: string | null
   readonly customers = new Map<string, CustomerRecord>()
   readonly methods = new Map<string, PaymentMethodRecord>()
-  readonly intents = new Collection<IntentRecord>()
-  readonly charges = new Collection<ChargeRecord>()
+  readonly intents = new Collection<IntentRecord>((intent) => intent.customer)
+  readonly charges = new Collection<ChargeRecord>((charge) => charge.customer)
+  readonly refunds = new Collection<RefundRecord>((refund) => refund.charge)
   /** Objects that a running request holds. */
   readonly locked = new Set<string>()
   /** Payments made since the journal last looked. */
   moved: Array<Movement> = []
-  private advancedMs = 0
-  private latestMs = 0
-  private ids = 0
 
   private readonly openedS: number
 
-  constructor(settings: AccountSettings) {
+  constructor(settings: AccountSettings, connectedId: string | null = null) {
     this.settings = settings
+    this.connectedId = connectedId
     this.openedS = this.nowS
   }
 
-  /** The virtual time in milliseconds: real time plus what was advanced. It never runs backwards. */
+  /** The virtual time in milliseconds. */
   get nowMs(): number {
-    this.latestMs = Math.max(this.latestMs, this.settings.realNowMs() + this.advancedMs)
-    return this.latestMs
+    return this.settings.timeline.nowMs
   }
   /** The virtual time in whole seconds, as Stripe stamps objects. */
   get nowS(): number {
     return Math.floor(this.nowMs / 1000)
   }
-  /** Moves the virtual clock forward. */
-  advance(ms: number): void {
-    this.advancedMs += ms
-  }
   /** A new id with Stripe's prefix. */
   nextId(prefix: string): string {
-    return `${prefix}${this.settings.stamp}${(++this.ids).toString(36).toUpperCase().padStart(8, "0")}`
+    return this.settings.nextId(prefix)
   }
+  /** Plans something on the virtual clock. */
+  later(delayMs: number, run: () => void): void {
+    this.settings.timeline.after(delayMs, run)
+  }
+  /** Tells that an object changed; `show` writes out the version of now, whenever it is asked. */
+  emit(_type: Stripe.Event.Type, _show: () => Stripe.Event.Data.Object): void {}
 
   /**
    * The customer with this id; a deleted one is found and says so. One that nobody created or changed is the same

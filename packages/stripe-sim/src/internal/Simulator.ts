@@ -3,23 +3,30 @@
  *
  * Everything here is synchronous; time passes only between its methods. `server.ts` decides when they are called.
  */
-import { type BookEntry, defaultNamespace } from "../Books.ts"
+import type { BookEntry } from "../Books.ts"
 import type { RequestEntry } from "../Journal.ts"
 import { Account, type AccountSettings } from "./Account.ts"
 import { type Answer, lockTimeout, serverError } from "./answer.ts"
+import { bookEntries } from "./bookkeeping.ts"
 import * as endpoints from "./endpoints.ts"
 import { FaultBook, type Plan } from "./faults.ts"
 import { IdempotencyKeys } from "./idempotency.ts"
 import { settle } from "./attempt.ts"
-import type { IntentRecord, MetadataRecord } from "./records.ts"
+import type { IntentRecord } from "./records.ts"
 import type { Call } from "./route.ts"
+import { Timeline } from "./Timeline.ts"
 
 /** An entry that its request still fills in. */
 export type OpenEntry = { -readonly [K in keyof RequestEntry]: RequestEntry[K] }
 
-interface Pending {
-  readonly dueMs: number
-  readonly run: () => void
+/** What a simulator is made with. */
+export interface SimulatorSettings extends Omit<AccountSettings, "timeline" | "nextId"> {
+  /** Real time in milliseconds. */
+  readonly realNowMs: () => number
+  /** A few characters that no other run of the simulator has, so that ids of two runs never meet. */
+  readonly stamp: string
+  /** How many requests the journal remembers. */
+  readonly journalLimit: number
 }
 
 const defaultLaterMs = 60_000
@@ -29,6 +36,7 @@ const heldObject = (call: Call): string | undefined =>
 
 /** The simulator's state and what can be done to it. */
 export class Simulator {
+  readonly timeline: Timeline
   readonly account: Account
   readonly keys = new IdempotencyKeys()
   readonly faults = new FaultBook()
@@ -36,12 +44,17 @@ export class Simulator {
   readonly waiting = new Set<() => void>()
   private entries: Array<OpenEntry> = []
   private arrived = 0
-  private pending: Array<Pending> = []
   private readonly journalLimit: number
 
-  constructor(settings: AccountSettings, journalLimit: number) {
-    this.account = new Account(settings)
-    this.journalLimit = journalLimit
+  constructor(settings: SimulatorSettings) {
+    this.timeline = new Timeline(settings.realNowMs)
+    let ids = 0
+    this.account = new Account({
+      ...settings,
+      timeline: this.timeline,
+      nextId: (prefix) => `${prefix}${settings.stamp}${(++ids).toString(36).toUpperCase().padStart(8, "0")}`
+    })
+    this.journalLimit = settings.journalLimit
   }
 
   /** Writes the arrival of a request into the journal. */
@@ -92,8 +105,7 @@ export class Simulator {
     if (fault?.kind !== "serverError") return this.execute(call, entry)
     if (fault.effect === "done") this.execute(call, entry)
     if (fault.effect === "later") {
-      const dueMs = this.account.nowMs + (fault.laterMs ?? defaultLaterMs)
-      this.pending.push({ dueMs, run: () => this.execute(call, entry) })
+      this.timeline.after(fault.laterMs ?? defaultLaterMs, () => this.execute(call, entry), true)
     }
     return serverError(fault.stored)
   }
@@ -113,13 +125,17 @@ export class Simulator {
     this.account.moved = []
   }
 
-  /** Runs what 500 answers left for later and is due on the virtual clock; all of it when `all`. */
+  /** Moves the virtual clock forward; what is due by then happens. */
+  advance(ms: number): void {
+    this.timeline.advance(ms)
+    this.account.moved = []
+  }
+
+  /** Runs what is due on the virtual clock; with `all`, also what 500 answers left for later. */
   rollForward(all = false): void {
-    if (this.pending.length === 0) return
-    const nowMs = this.account.nowMs
-    const due = this.pending.filter((item) => all || item.dueMs <= nowMs)
-    this.pending = this.pending.filter((item) => !due.includes(item))
-    for (const item of due) item.run()
+    this.timeline.runDue()
+    if (all) this.timeline.rollAll()
+    this.account.moved = []
   }
 
   /** Ends every delay that is running. */
@@ -138,35 +154,6 @@ export class Simulator {
 
   /** One entry per identity and currency; intents without a payment count 0. */
   books(): ReadonlyArray<BookEntry> {
-    const totals = new Map<string, { -readonly [K in keyof BookEntry]: BookEntry[K] }>()
-    const add = (metadata: MetadataRecord, stripeCustomer: string | null, currency: string, paidMinor: number | null) => {
-      const customer = metadata["customer_id"] ?? stripeCustomer ?? ""
-      const billingPeriod = metadata["billing_period"] ?? ""
-      const item = metadata["item"] ?? ""
-      const namespace = metadata["namespace"] ?? defaultNamespace
-      const key = JSON.stringify([namespace, customer, billingPeriod, item, currency])
-      const entry = totals.get(key) ?? {
-        customer,
-        billingPeriod,
-        item,
-        payments: 0,
-        amountMinor: 0,
-        currency,
-        ...(namespace === defaultNamespace ? {} : { namespace })
-      }
-      totals.set(key, entry)
-      if (paidMinor === null) return
-      entry.payments++
-      entry.amountMinor += paidMinor
-    }
-    for (const intent of this.account.intents.values()) {
-      const paidMinor = intent.status === "succeeded" ? intent.amountReceivedMinor : null
-      add(intent.metadata, intent.customer, intent.currency, paidMinor)
-    }
-    for (const charge of this.account.charges.values()) {
-      if (charge.intent !== null) continue
-      add(charge.metadata, charge.customer, charge.currency, charge.status === "succeeded" ? charge.amountMinor : null)
-    }
-    return [...totals.values()]
+    return bookEntries(this.account)
   }
 }

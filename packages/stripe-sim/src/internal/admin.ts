@@ -63,8 +63,7 @@ export const answer = (simulator: Simulator, method: string, path: string, text:
       return clock(simulator)
     case "POST /_sim/clock/advance":
       return decode(Advance, text, ({ ms }) => {
-        simulator.account.advance(ms)
-        simulator.rollForward()
+        simulator.advance(ms)
         return clock(simulator)
       })
     case "POST /_sim/roll_forward":

@@ -35,7 +35,8 @@ export const isCurrency = (currency: string): boolean => supported.has(currency)
 
 const digitsOf = (currency: string): number => zeroDecimal.has(currency) ? 0 : threeDecimal.has(currency) ? 3 : 2
 
-const format = (amountMinor: number, currency: string): string => {
+/** An amount as Stripe's messages write it. */
+export const format = (amountMinor: number, currency: string): string => {
   const digits = digitsOf(currency)
   const text = (amountMinor / 10 ** digits).toFixed(digits)
   return currency === "usd" ? `$${text} usd` : `${text} ${currency}`

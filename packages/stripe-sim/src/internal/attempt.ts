@@ -4,6 +4,7 @@
  * The only place where a PaymentIntent becomes `succeeded`; every way in checks the status first, so an intent
  * succeeds at most once. Refuses to read parameters.
  */
+import type Stripe from "stripe"
 import { authenticationRequired, type Decline } from "../TestCards.ts"
 import type { Account } from "./Account.ts"
 import { type Answer, declined, ok } from "./answer.ts"
@@ -24,7 +25,7 @@ const newCharge = (
   status: ChargeRecord["status"],
   decline: Decline | null
 ): ChargeRecord =>
-  account.charges.put({
+  tell(account, account.charges.put({
     id: account.nextId("ch_3"),
     seq: account.charges.nextSeq,
     createdS: account.nowS,
@@ -36,28 +37,43 @@ const newCharge = (
     method,
     description: intent.description,
     metadata: intent.metadata,
-    decline
-  })
+    decline,
+    refundedMinor: 0,
+    dispute: null
+  }))
+
+/** Puts the new state of an intent and tells of it. */
+const become = (account: Account, intent: IntentRecord, type: Stripe.Event.Type): IntentRecord => {
+  account.intents.put(intent)
+  account.emit(type, () => render.paymentIntent(intent))
+  return intent
+}
+
+/** Tells how a charge ended or that it waits. */
+const tell = (account: Account, charge: ChargeRecord): ChargeRecord => {
+  account.emit(`charge.${charge.status}`, () => render.charge(charge))
+  return charge
+}
 
 const succeed = (account: Account, intent: IntentRecord, chargeId: string): IntentRecord => {
   account.move(intent.id, intent.amountMinor, intent.currency)
-  return account.intents.put({
+  return become(account, {
     ...intent,
     status: "succeeded",
     amountReceivedMinor: intent.amountMinor,
     latestCharge: chargeId,
     failure: null
-  })
+  }, "payment_intent.succeeded")
 }
 
 const failWith = (account: Account, intent: IntentRecord, charge: ChargeRecord, decline: Decline): IntentRecord =>
-  account.intents.put({
+  become(account, {
     ...intent,
     status: "requires_payment_method",
     paymentMethod: null,
     latestCharge: charge.id,
     failure: { decline, chargeId: charge.id, method: charge.method }
-  })
+  }, "payment_intent.payment_failed")
 
 const refuseCard = (
   account: Account,
@@ -81,12 +97,12 @@ export const attempt = (
   if (authentication === "always" || (authentication === "on_session" && !options.offSession)) {
     return options.offSession || options.errorOnRequiresAction
       ? refuseCard(account, intent, method, authenticationRequired)
-      : options.show(account.intents.put({ ...intent, status: "requires_action", failure: null }))
+      : options.show(become(account, { ...intent, status: "requires_action", failure: null }, "payment_intent.requires_action"))
   }
   if (settlesLater) {
     const charge = newCharge(account, intent, method, "pending", null)
     return options.show(
-      account.intents.put({ ...intent, status: "processing", latestCharge: charge.id, failure: null })
+      become(account, { ...intent, status: "processing", latestCharge: charge.id, failure: null }, "payment_intent.processing")
     )
   }
   if (decline !== undefined) return refuseCard(account, intent, method, decline)
@@ -118,7 +134,7 @@ export const settle = (
   const pending = account.charges.get(intent.latestCharge ?? "")
   const status = decline === null ? "succeeded" : "failed"
   const charge = intent.status === "processing" && pending !== undefined
-    ? account.charges.put({ ...pending, status, decline })
+    ? tell(account, account.charges.put({ ...pending, status, decline }))
     : newCharge(account, intent, method, status, decline)
   return decline === null ? succeed(account, intent, charge.id) : failWith(account, intent, charge, decline)
 }

@@ -1,17 +1,18 @@
 /**
- * `/v1/charges`, the one-call API of old accounts: create, retrieve, list.
+ * `/v1/charges`, the one-call API of old accounts: create, retrieve, update, list.
  *
  * A create here moves money each time it runs: nothing but the idempotency key stands between a repeat and a second
  * payment. That is the point of keeping it.
  */
 import type Stripe from "stripe"
 import type { Account } from "./Account.ts"
-import { isCurrency, refusalOf } from "./amounts.ts"
 import { type Answer, declined, invalid, missing, ok, refuse } from "./answer.ts"
 import { authenticationRequired } from "../TestCards.ts"
+import { checkTerms } from "./checks.ts"
 import { page } from "./lists.ts"
-import { integer, mergeMetadata, type Params, required, type Rule, text } from "./params.ts"
+import { integer, mergeMetadata, type Params, required, type Rule, text, textOr, texts } from "./params.ts"
 import type { ChargeRecord, PaymentMethodRecord } from "./records.ts"
+import * as refunds from "./refunds.ts"
 import * as render from "./render.ts"
 import type { Route } from "./route.ts"
 
@@ -36,6 +37,17 @@ const createRules = {
   transfer_data: "unsimulated",
   transfer_group: "unsimulated"
 } as const satisfies Record<keyof Stripe.ChargeCreateParams, Rule>
+
+const updateRules = {
+  customer: "unsimulated",
+  description: "clearable",
+  expand: "unsimulated",
+  fraud_details: "unsimulated",
+  metadata: "metadata",
+  receipt_email: "unsimulated",
+  shipping: "unsimulated",
+  transfer_group: "unsimulated"
+} as const satisfies Record<keyof Stripe.ChargeUpdateParams, Rule>
 
 const listRules = {
   created: "range",
@@ -72,14 +84,8 @@ const create = (account: Account, params: Params): Answer => {
   const currency = text(params, "currency")?.toLowerCase()
   if (amountMinor === undefined) return required("amount")
   if (currency === undefined) return required("currency")
-  if (!isCurrency(currency)) {
-    return invalid(`Invalid currency: ${currency}. Stripe does not support it.`, "currency", "parameter_invalid_string")
-  }
-  if (amountMinor < 1) {
-    return invalid("This value must be greater than or equal to 1.", "amount", "parameter_invalid_integer")
-  }
-  const refusal = refusalOf(amountMinor, currency, account.settings.maximumMinor)
-  if (refusal !== undefined) return invalid(refusal.message, "amount", refusal.code)
+  const refused = checkTerms(account, amountMinor, currency)
+  if (refused !== undefined) return refused
   const customer = text(params, "customer") ?? null
   const method = cardOf(account, text(params, "source"), customer)
   if (!("behaviour" in method)) return method
@@ -97,24 +103,60 @@ const create = (account: Account, params: Params): Answer => {
     method,
     description: text(params, "description") ?? null,
     metadata: mergeMetadata({}, params),
-    decline
+    decline,
+    refundedMinor: 0,
+    dispute: null
   })
+  account.emit(decline === null ? "charge.succeeded" : "charge.failed", () => render.charge(made))
   if (decline !== null) return declined(decline, made, method)
   account.move(made.id, amountMinor, currency)
   return shown(made)
 }
 
-const retrieve = (account: Account, _params: Params, id: string): Answer => {
-  const found = account.charges.get(id)
-  return found === undefined ? missing("charge", id, "id", true) : shown(found)
+const found = (account: Account, id: string, act: (charge: ChargeRecord) => Answer): Answer => {
+  const charge = account.charges.get(id)
+  return charge === undefined ? missing("charge", id, "id", true) : act(charge)
 }
+
+const retrieve = (account: Account, params: Params, id: string): Answer =>
+  found(account, id, (charge) => {
+    const wanted = texts(params, "expand")
+    if (wanted.length === 0) return shown(charge)
+    const unknown = wanted.find((name) => !["customer", "payment_intent", "refunds"].includes(name))
+    if (unknown !== undefined) {
+      return invalid(`This property cannot be expanded (${unknown}).`, "expand", "property_cannot_be_expanded")
+    }
+    const customer = wanted.includes("customer") ? account.customer(charge.customer ?? "") : undefined
+    const intent = wanted.includes("payment_intent") ? account.intents.get(charge.intent ?? "") : undefined
+    const body = render.charge(charge, {
+      ...(customer === undefined
+        ? {}
+        : { customer: customer.deleted ? render.deletedCustomer(customer.id) : render.customer(customer) }),
+      ...(intent === undefined ? {} : { payment_intent: render.paymentIntent(intent) }),
+      ...(wanted.includes("refunds") ? { refunds: refunds.ofCharge(account, charge) } : {})
+    })
+    return ok(() => body)
+  })
+
+const update = (account: Account, params: Params, id: string): Answer =>
+  found(account, id, (charge) => {
+    const updated = account.charges.put({
+      ...charge,
+      description: textOr(params, "description", charge.description),
+      metadata: mergeMetadata(charge.metadata, params)
+    })
+    account.emit("charge.updated", () => render.charge(updated))
+    return shown(updated)
+  })
 
 const list = (account: Account, params: Params): Answer => {
   const intent = text(params, "payment_intent")
   return page(account.charges, params, {
     url: "/v1/charges",
     what: "charge",
-    show: render.charge,
+    // An intent's attempts are among the few charges of its customer.
+    group: intent === undefined ? undefined : account.intents.get(intent)?.customer ?? undefined,
+    show: (charge) => render.charge(charge),
     ...(intent === undefined ? {} : { where: (charge: ChargeRecord) => charge.intent === intent })
   })
 }
@@ -123,5 +165,6 @@ const list = (account: Account, params: Params): Answer => {
 export const routes: ReadonlyArray<Route> = [
   { method: "POST", path: "charges", rules: createRules, handler: create },
   { method: "GET", path: "charges", rules: listRules, handler: list },
-  { method: "GET", path: "charges/:id", rules: { expand: "unsimulated" }, handler: retrieve }
+  { method: "GET", path: "charges/:id", rules: { expand: "strings" }, handler: retrieve },
+  { method: "POST", path: "charges/:id", rules: updateRules, handler: update }
 ]

@@ -8,10 +8,11 @@ import * as customers from "./customers.ts"
 import { check } from "./params.ts"
 import * as paymentIntents from "./paymentIntents.ts"
 import * as paymentMethods from "./paymentMethods.ts"
+import * as refunds from "./refunds.ts"
 import type { Call, Route } from "./route.ts"
 
 const routes: ReadonlyMap<string, Route> = new Map(
-  [...customers.routes, ...paymentMethods.routes, ...paymentIntents.routes, ...charges.routes]
+  [...customers.routes, ...paymentMethods.routes, ...paymentIntents.routes, ...charges.routes, ...refunds.routes]
     .map((route) => [`${route.method} ${route.path}`, route])
 )
 

@@ -6,14 +6,13 @@
  */
 import type { Stripe } from "stripe"
 import { type Answer, invalid, missing, ok } from "./answer.ts"
-import type { Collection } from "./Account.ts"
+import type { Collection } from "./Collection.ts"
 import { inHash, integer, type Params, text } from "./params.ts"
 
 interface Listed {
   readonly id: string
   readonly seq: number
   readonly createdS: number
-  readonly customer: string | null
 }
 
 const bound = (params: Params, key: string): number | undefined => {
@@ -29,6 +28,8 @@ export const page = <A extends Listed>(
     readonly url: string
     readonly what: string
     readonly show: (item: A) => unknown
+    /** The group to list; the customer that the parameters name when left out. */
+    readonly group?: string | undefined
     readonly where?: (item: A) => boolean
   }
 ): Answer => {
@@ -46,7 +47,8 @@ export const page = <A extends Listed>(
   const fromS = Math.max(exactS ?? 0, bound(params, "gte") ?? 0, (bound(params, "gt") ?? -1) + 1)
   const toS = Math.min(exactS ?? Infinity, bound(params, "lte") ?? Infinity, (bound(params, "lt") ?? Infinity) - 1)
   const found: Array<A> = []
-  for (const item of items.newestFirst(text(params, "customer"), after === undefined ? undefined : cursor?.seq)) {
+  const group = text(params, "customer") ?? options.group
+  for (const item of items.newestFirst(group, after === undefined ? undefined : cursor?.seq)) {
     // Time never runs backwards, so everything further on is older still.
     if (item.createdS < fromS) break
     if (after !== undefined && cursor !== undefined && item.seq >= cursor.seq) continue

@@ -5,8 +5,8 @@
  */
 import type { Account } from "./Account.ts"
 import { type Answer, invalid, missing, ok, refuse } from "./answer.ts"
-import { isCurrency, refusalOf } from "./amounts.ts"
 import { attempt, type AttemptOptions, shown } from "./attempt.ts"
+import { checkCustomer, checkTerms } from "./checks.ts"
 import { page } from "./lists.ts"
 import { inHash, integer, mergeMetadata, type Params, required, text, textOr, texts } from "./params.ts"
 import { cancelRules, confirmRules, createRules, listRules, retrieveRules, updateRules } from "./paymentIntentRules.ts"
@@ -37,22 +37,6 @@ const show = (account: Account, params: Params) => (intent: IntentRecord): Answe
 }
 
 const written = (body: unknown): Answer => ok(() => body)
-
-const checkTerms = (account: Account, amountMinor: number, currency: string): Answer | undefined => {
-  if (!isCurrency(currency)) {
-    return invalid(`Invalid currency: ${currency}. Stripe does not support it.`, "currency", "parameter_invalid_string")
-  }
-  if (amountMinor < 1) {
-    return invalid("This value must be greater than or equal to 1.", "amount", "parameter_invalid_integer")
-  }
-  const refusal = refusalOf(amountMinor, currency, account.settings.maximumMinor)
-  return refusal === undefined ? undefined : invalid(refusal.message, "amount", refusal.code)
-}
-
-const checkCustomer = (account: Account, id: string | null): Answer | undefined => {
-  const found = id === null ? undefined : account.customer(id)
-  return id !== null && (found === undefined || found.deleted) ? missing("customer", id, "customer", false) : undefined
-}
 
 const isMethod = (found: PaymentMethodRecord | Answer): found is PaymentMethodRecord => "behaviour" in found
 
@@ -94,6 +78,13 @@ const needsReturnUrl = (intent: IntentRecord, params: Params): Answer | undefine
 
 const missingMethodMessage =
   "You cannot confirm this PaymentIntent because it's missing a payment method. You can either update the PaymentIntent with a payment method and then confirm it again, or confirm it again directly with a payment method or ConfirmationToken."
+
+/** Keeps a new intent and tells of it. */
+const begin = (account: Account, intent: IntentRecord): IntentRecord => {
+  account.intents.put(intent)
+  account.emit("payment_intent.created", () => render.paymentIntent(intent))
+  return intent
+}
 
 const everyType = ["card", "us_bank_account"]
 
@@ -172,13 +163,13 @@ const create = (account: Account, params: Params): Answer => {
   if (methodId === undefined) {
     return confirm
       ? refuse(missingMethodMessage, "payment_intent_unexpected_state", "payment_method")
-      : show(account, params)(account.intents.put(draft))
+      : show(account, params)(begin(account, draft))
   }
   const method = usableMethod(account, methodId, draft)
   if (!isMethod(method)) return method
   const ready: IntentRecord = { ...draft, status: "requires_confirmation", paymentMethod: method.id }
-  if (!confirm) return show(account, params)(account.intents.put(ready))
-  return needsReturnUrl(ready, params) ?? attempt(account, account.intents.put(ready), method, attemptOptions(account, params))
+  if (!confirm) return show(account, params)(begin(account, ready))
+  return needsReturnUrl(ready, params) ?? attempt(account, begin(account, ready), method, attemptOptions(account, params))
 }
 
 const found = (
@@ -221,20 +212,24 @@ const confirm = (account: Account, params: Params, id: string): Answer =>
   })
 
 const cancel = (account: Account, params: Params, id: string): Answer =>
-  found(account, id, (intent) =>
-    confirmable.includes(intent.status)
-      ? show(account, params)(account.intents.put({
-        ...intent,
-        status: "canceled",
-        canceledAtS: account.nowS,
-        cancellationReason: text(params, "cancellation_reason") ?? null
-      }))
-      : refuse(
+  found(account, id, (intent) => {
+    if (!confirmable.includes(intent.status)) {
+      return refuse(
         `You cannot cancel this PaymentIntent because it has a status of ${intent.status}. Only a PaymentIntent with one of the following statuses may be canceled: requires_payment_method, requires_capture, requires_confirmation, requires_action, processing.`,
         "payment_intent_unexpected_state",
         undefined,
         intent
-      ))
+      )
+    }
+    const canceled = account.intents.put<IntentRecord>({
+      ...intent,
+      status: "canceled",
+      canceledAtS: account.nowS,
+      cancellationReason: text(params, "cancellation_reason") ?? null
+    })
+    account.emit("payment_intent.canceled", () => render.paymentIntent(canceled))
+    return show(account, params)(canceled)
+  })
 
 const update = (account: Account, params: Params, id: string): Answer =>
   found(account, id, (intent) => {

@@ -89,4 +89,23 @@ export interface ChargeRecord {
   readonly description: string | null
   readonly metadata: MetadataRecord
   readonly decline: Decline | null
+  /** What refunds gave back, in minor units; refunds that failed count no more. */
+  readonly refundedMinor: number
+  /** The dispute about it, if there is one. */
+  readonly dispute: string | null
+}
+
+/** A refund: part or all of a charge given back. */
+export interface RefundRecord {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly status: "pending" | "succeeded" | "failed" | "canceled"
+  readonly amountMinor: number
+  readonly currency: string
+  readonly charge: string
+  readonly intent: string | null
+  readonly reason: string | null
+  readonly metadata: MetadataRecord
+  readonly failureReason: string | null
 }

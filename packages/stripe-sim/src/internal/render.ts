@@ -4,7 +4,14 @@
  * Refuses to decide anything; it only writes out what a record already says.
  */
 import type Stripe from "stripe"
-import type { ChargeRecord, CustomerRecord, IntentFailure, IntentRecord, PaymentMethodRecord } from "./records.ts"
+import type {
+  ChargeRecord,
+  CustomerRecord,
+  IntentFailure,
+  IntentRecord,
+  PaymentMethodRecord,
+  RefundRecord
+} from "./records.ts"
 
 /** Where Stripe explains an error code. */
 export const docUrl = (code: string): string => `https://docs.stripe.com/error-codes#${code.replaceAll("_", "-")}`
@@ -158,13 +165,16 @@ export const paymentIntent = (
   ...expanded
 })
 
-/** A charge. */
-export const charge = (r: ChargeRecord): Stripe.Charge => ({
+/** A charge; `expanded` replaces ids by objects where the caller asked for them. */
+export const charge = (
+  r: ChargeRecord,
+  expanded?: Partial<Pick<Stripe.Charge, "customer" | "payment_intent" | "refunds">>
+): Stripe.Charge => ({
   id: r.id,
   object: "charge",
   amount: r.amountMinor,
   amount_captured: r.status === "succeeded" ? r.amountMinor : 0,
-  amount_refunded: 0,
+  amount_refunded: r.refundedMinor,
   application: null,
   application_fee: null,
   application_fee_amount: null,
@@ -176,7 +186,7 @@ export const charge = (r: ChargeRecord): Stripe.Charge => ({
   currency: r.currency,
   customer: r.customer,
   description: r.description,
-  disputed: false,
+  disputed: r.dispute !== null,
   failure_balance_transaction: null,
   failure_code: r.decline?.code ?? null,
   failure_message: r.decline?.message ?? null,
@@ -201,7 +211,7 @@ export const charge = (r: ChargeRecord): Stripe.Charge => ({
   receipt_email: null,
   receipt_number: null,
   receipt_url: null,
-  refunded: false,
+  refunded: r.status === "succeeded" && r.refundedMinor === r.amountMinor,
   review: null,
   shipping: null,
   source: null,
@@ -210,5 +220,33 @@ export const charge = (r: ChargeRecord): Stripe.Charge => ({
   statement_descriptor_suffix: null,
   status: r.status,
   transfer_data: null,
-  transfer_group: null
+  transfer_group: null,
+  ...expanded
+})
+
+/** A refund. */
+export const refund = (r: RefundRecord, method: string | null, customerId: string | null): Stripe.Refund => ({
+  id: r.id,
+  object: "refund",
+  amount: r.amountMinor,
+  balance_transaction: r.status === "succeeded" ? `txn_${r.id.slice(3)}` : null,
+  charge: r.charge,
+  created: r.createdS,
+  currency: r.currency,
+  customer: customerId,
+  customer_account: null,
+  destination_details: {
+    card: { reference_status: r.status === "succeeded" ? "available" : "pending", reference_type: "acquirer_reference_number", type: "refund" },
+    type: "card"
+  },
+  ...(r.failureReason === null ? {} : { failure_reason: r.failureReason }),
+  metadata: r.metadata,
+  payment_intent: r.intent,
+  payment_method: method,
+  ...(r.status === "pending" ? { pending_reason: "processing" } : {}),
+  reason: r.reason,
+  receipt_number: null,
+  source_transfer_reversal: null,
+  status: r.status,
+  transfer_reversal: null
 })
