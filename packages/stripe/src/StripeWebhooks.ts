@@ -42,6 +42,7 @@ const subjects: ReadonlyArray<readonly [prefix: string, subject: WebhookSubject,
   ["charge.dispute.", "dispute", /^(?:dp|du|pdp)_[A-Za-z0-9_]{1,250}$/],
   ["charge.refund.", "refund", /^(?:re|pyr)_[A-Za-z0-9_]{1,250}$/],
   ["refund.", "refund", /^(?:re|pyr)_[A-Za-z0-9_]{1,250}$/],
+  ["invoice.", "payment", /^in_[A-Za-z0-9_]{1,250}$/],
   ["charge.", "charge", /^(?:ch|py)_[A-Za-z0-9_]{1,250}$/]
 ]
 

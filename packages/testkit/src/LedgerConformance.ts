@@ -9,6 +9,7 @@ import { actCases } from "./internal/ledgerActCases.ts"
 import { claimCases } from "./internal/ledgerClaimCases.ts"
 import { leaseCases } from "./internal/ledgerLeaseCases.ts"
 import { settleCases } from "./internal/ledgerSettleCases.ts"
+import { waitCases } from "./internal/ledgerWaitCases.ts"
 import type { StoreClock } from "./StoreClock.ts"
 
 /** Runs the suite against a ledger; the layer is built once. */
@@ -18,4 +19,5 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | StoreClock, E
     settleCases(it)
     leaseCases(it)
     actCases(it)
+    waitCases(it)
   })
