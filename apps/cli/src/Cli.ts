@@ -4,6 +4,7 @@ import { Cause, Config, Effect, Layer, Logger, References } from "effect"
 import { Command } from "effect/cli"
 import { RunError } from "@purser/engine"
 import { CommandFailed, exitStatus } from "./CommandFailed.ts"
+import { deadLettersCommand } from "./commands/deadLettersCommand.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
 import { keygenCommand } from "./commands/keygenCommand.ts"
 import { retryCommand } from "./commands/retryCommand.ts"
@@ -19,7 +20,7 @@ export const version = "0.1.0"
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, capCommand, keyCommand, keygenCommand, simCommand, webhooksCommand])
+  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand])
 )
 
 const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>

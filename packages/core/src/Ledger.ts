@@ -121,6 +121,8 @@ export interface ChargeEvent {
   readonly worker: string | null
   readonly attempt: number
   readonly detail: string | null
+  /** Who asked, where the transport knows it; see `Principal`. */
+  readonly principal: string | null
 }
 
 /** Counts and sums of one state, in minor units per currency. */

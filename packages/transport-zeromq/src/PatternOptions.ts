@@ -1,5 +1,5 @@
 /** Settings that the patterns have in common, and their defaults. What only one pattern has is in its own module. */
-import type { WireCodec } from "@purser/core"
+import type { DeadLetter, WireCodec } from "@purser/core"
 import { Duration, Effect, Schedule } from "effect"
 import type { SocketSettings } from "./SocketSettings.ts"
 
@@ -44,6 +44,8 @@ export interface PatternServerOptions extends PatternOptions {
   readonly requestMaxBytes?: number | undefined
   /** How long a closing server waits for the requests that it has taken (10 seconds). */
   readonly drainTimeout?: Duration.Input | undefined
+  /** Where messages go that cannot be read or are not let in; else `DeadLetterSink`, which logs them. */
+  readonly deadLetters?: ((letter: DeadLetter) => Effect.Effect<void>) | undefined
 }
 
 /** The endpoint of both sides when none is given. */

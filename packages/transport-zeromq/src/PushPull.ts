@@ -6,7 +6,7 @@
  * acknowledgement: it names the request, never a count of messages, and what is not acknowledged at its deadline is
  * delivered again, to whichever worker is next.
  */
-import { ChargeClient, type ChargeServer, type TransportError } from "@purser/core"
+import { ChargeClient, type ChargeServer, type TransportError, Unauthorized } from "@purser/core"
 import { type Config, Effect, Result, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { parseEndpoint } from "./Endpoint.ts"
@@ -101,6 +101,7 @@ const makeServer = Effect.fnUntraced(function*(
   const wire = yield* wireOf(options)
   const label = labelOf(endpoints)
   return makeChargeServer(options, {
+    transport: "push-pull",
     wire,
     label,
     openDesk: Effect.gen(function*() {
@@ -113,17 +114,12 @@ const makeServer = Effect.fnUntraced(function*(
           Effect.gen(function*() {
             // One frame is a plain message; of two, the first is the return address, which a plain one may leave empty.
             const { publicKey, refused } = senderOf(frames)
-            if (refused !== null) {
-              yield* Effect.logWarning("a request is dropped", refused)
-              return undefined
-            }
+            if (refused !== null) return { _tag: "Unserved" as const, reason: new Unauthorized({ detail: refused }) }
             const plain = frames.length === 1 || frames[0]!.length === 0
             const back = plain ? returns.acknowledge : yield* returns.to(frames[0]!.toString("utf8"), publicKey)
-            if (Result.isFailure(back)) {
-              yield* Effect.logWarning("a request is dropped, because its answer could not go back", back.failure.message)
-              return undefined
-            }
-            return { back: back.success, body: frames.length <= 2 ? frames[frames.length - 1] : undefined }
+            // Its answer could not go back.
+            if (Result.isFailure(back)) return { _tag: "Unserved" as const, reason: back.failure.reason }
+            return { _tag: "Arrival" as const, back: back.success, payload: frames.length === 1 ? frames : frames.slice(1) }
           })
       }
     })

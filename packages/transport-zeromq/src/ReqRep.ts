@@ -57,7 +57,7 @@ const makeClient = Effect.fnUntraced(function*(
   })
 })
 
-const makeServer = (options: ReqRepServerOptions, announced?: AnnouncedAddresses) => makeRouterServer(options, announced)
+const makeServer = (options: ReqRepServerOptions, announced?: AnnouncedAddresses) => makeRouterServer({ ...options, transport: "req-rep" }, announced)
 
 /** Both sides of the pattern, for charges. `ZmqTransport` has them as layers. */
 export const ReqRep = { makeClient, makeServer } as const

@@ -67,7 +67,7 @@ const makeClient = Effect.fnUntraced(function*(
   return ChargeClient.of({ submit: Effect.fn("ChargeClient.submit")((request) => window.submit(request)) })
 })
 
-const makeServer = (options: RouterDealerServerOptions, announced?: AnnouncedAddresses) => makeRouterServer(options, announced)
+const makeServer = (options: RouterDealerServerOptions, announced?: AnnouncedAddresses) => makeRouterServer({ ...options, transport: "router-dealer" }, announced)
 
 /** Both sides of the pattern, for charges. `ZmqTransport` has them as layers. */
 export const RouterDealer = { makeClient, makeServer } as const

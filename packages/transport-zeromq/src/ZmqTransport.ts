@@ -4,7 +4,7 @@
  * Building a layer loads the native addon and opens no socket. A server binds when `serve` is called, a client connects
  * with its first request, so that a process that uses one side of a layer never holds the other side's address.
  */
-import { ChargeClient, ChargeServer, type TransportError, type TransportServices } from "@purser/core"
+import { ChargeClient, ChargeServer, DeadLetterSink, type TransportError, type TransportServices } from "@purser/core"
 import { Config, Context, Effect, Layer, Option, Schema, type Scope } from "effect"
 import { curveConfig } from "./CurveSettings.ts"
 import { type AnnouncedAddresses, makeAnnouncedAddresses } from "./internal/addresses.ts"
@@ -64,13 +64,16 @@ const configured: Effect.Effect<Configured, TransportError | Config.ConfigError,
 const layersOf = <ClientOptions extends object, ServerOptions extends object>(pattern: Pattern<ClientOptions, ServerOptions>) => {
   type Both = ClientOptions & ServerOptions
   const layerClient = (options: ClientOptions): Built<ChargeClient> => Layer.effect(ChargeClient, pattern.makeClient(options))
-  const layerServer = (options: ServerOptions): Built<ChargeServer> => Layer.effect(ChargeServer, pattern.makeServer(options))
+  // Read when the layer is built: there an app gives the store, and not where it serves.
+  const makeServer = (options: ServerOptions, announced?: AnnouncedAddresses) =>
+    Effect.flatMap(DeadLetterSink, (deadLetters) => pattern.makeServer({ deadLetters, ...options }, announced))
+  const layerServer = (options: ServerOptions): Built<ChargeServer> => Layer.effect(ChargeServer, makeServer(options))
   const layerWith = (options: Both): Built<TransportServices> => Layer.merge(layerClient(options), layerServer(options))
   const layerBoth = (options: Both): Built<TransportServices> =>
     Layer.effectContext(Effect.gen(function*() {
       const announced = yield* makeAnnouncedAddresses
       const client = yield* pattern.makeClient(options, announced)
-      const server = yield* pattern.makeServer(options, announced)
+      const server = yield* makeServer(options, announced)
       return Context.make(ChargeClient, client).pipe(Context.add(ChargeServer, server))
     }))
   return { layerClient, layerServer, layerWith, layerBoth }

@@ -1,34 +1,14 @@
 /** `purser keygen NAME`: a CURVE key pair as two certificate files. */
-import { generateKeyPair, publicCertificate, secretCertificate } from "@purser/transport-zeromq"
-import { Effect, FileSystem, Path, Redacted } from "effect"
+import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { refused } from "../CommandFailed.ts"
-import { out } from "../ui/Output.ts"
 
 /** `purser keygen` */
 export const keygenCommand = Command.make("keygen", {
-  name: Argument.String("name").pipe(Argument.withDescription("Whose key it is: the name on the event trail, such as billing-producer")),
+  name: Argument.String("NAME").pipe(Argument.withDescription("Whose key it is: the name on the event trail, such as billing-producer")),
   folder: Flag.String("out").pipe(Flag.withDescription("Folder for the two files (default: the current one)"), Flag.withDefault("."))
-}, Effect.fnUntraced(function*({ folder, name }) {
-  // The name becomes a file's name and a line of the certificate.
-  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) {
-    return yield* refused(`${JSON.stringify(name)} is no name: letters, digits, '.', '_' and '-', at most 64`)
-  }
-  const files = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const pair = yield* generateKeyPair
-  const secret = path.join(folder, `${name}.key_secret`)
-  const open = path.join(folder, `${name}.key`)
-  // `wx`: a key that is in use must not be lost by a second call.
-  const write = (file: string, text: string, mode: number) =>
-    files.writeFileString(file, text, { flag: "wx", mode }).pipe(
-      Effect.catch((error) => refused(error.reason._tag === "AlreadyExists" ? `${file} is there already; nothing was changed` : `${file} cannot be written: ${error.message}`))
-    )
-  if (yield* files.exists(open)) return yield* refused(`${open} is there already; nothing was changed`)
-  yield* files.makeDirectory(folder, { recursive: true })
-  yield* write(secret, Redacted.value(secretCertificate(name, pair)), 0o600)
-  yield* write(open, publicCertificate(name, pair), 0o644)
-  yield* out(`public  ${open}\nsecret  ${secret}   (keep it; PURSER_CURVE_KEY_FILE)\nkey     ${pair.publicKey}`)
+}, Effect.fnUntraced(function*(given) {
+  const { keygen } = yield* Effect.promise(() => import("../handlers/keygen.ts"))
+  return yield* keygen(given)
 })).pipe(
   Command.withDescription("Make a CURVE key pair: a public certificate to give away and a secret one to keep"),
   Command.withExamples([

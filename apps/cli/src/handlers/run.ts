@@ -1,5 +1,5 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
-import { type CapReport, type ChargeKey, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
+import { type CapReport, type ChargeKey, DeadLetters, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
 import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type PlanReport, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
 import { loopbackTransports, Stores, type TransportName, transportNames, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
@@ -228,7 +228,9 @@ const transportOf = (options: RunOptions) =>
 
 /** Runs a billing file to its end. */
 export const run = (options: RunOptions) => {
-  const base = BillingRun.layer.pipe(Layer.provideMerge(Layer.merge(transportOf(options), Stores.layerConfig)))
+  const base = BillingRun.layer.pipe(Layer.provideMerge(
+    transportOf(options).pipe(Layer.provide(DeadLetters.layerSink), Layer.provideMerge(Stores.layerConfig))
+  ))
   if (options.dryRun || options.workers === 0) return Effect.scoped(program(options, Effect.void)).pipe(Effect.provide(base))
   return Effect.flatMap(ChargeWorker, (worker) => Effect.scoped(program(options, startWorkers(worker, options.workers)))).pipe(
     Effect.provide(workerLayer.pipe(Layer.provideMerge(base)))

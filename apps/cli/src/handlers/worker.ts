@@ -1,4 +1,5 @@
 /** `purser worker`: serves until stopped. */
+import { DeadLetters } from "@purser/core"
 import { ChargePipeline, ChargeWorker, Sweeper } from "@purser/engine"
 import { Stores, TransportConfig, type TransportName } from "@purser/purser"
 import { Database } from "@purser/postgres"
@@ -17,7 +18,7 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
     Layer.provide(Sweeper.layerNoDeps),
     Layer.provide(ChargePipeline.layer),
     Layer.provide(StripeGateway.layerConfig),
-    Layer.provide(TransportConfig.layer),
+    Layer.provide(TransportConfig.layer.pipe(Layer.provide(DeadLetters.layerSink))),
     Layer.provideMerge(Stores.layerConfig),
     Layer.provide(Layer.effect(
       ConfigProvider.ConfigProvider,

@@ -5,6 +5,7 @@
 import { Clock, Effect } from "effect"
 import type { ChargeKey } from "../ChargeKey.ts"
 import { asAlreadySettled, type ChargeOutcome, movedNothing } from "../ChargeOutcome.ts"
+import { Principal } from "../Principal.ts"
 import { type ChargeRequest, type ChargeTerms, chargeTerms } from "../ChargeRequest.ts"
 import type { ChargeEvent, ChargeState, ClaimAnswer, ClaimedCharge, Lease, Ledger, SettleAnswer, StateTotal } from "../Ledger.ts"
 
@@ -68,7 +69,7 @@ export const plannedRow = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: 
   return row
 }
 
-const record = (row: MemoryRow, from: ChargeState | null, atMs: number, worker: string | null, detail: string | null) => {
+const record = (row: MemoryRow, from: ChargeState | null, atMs: number, worker: string | null, detail: string | null, principal: string | null = null) => {
   row.events.push({
     chargeKey: row.chargeKey,
     sequence: row.events.length + 1,
@@ -77,7 +78,8 @@ const record = (row: MemoryRow, from: ChargeState | null, atMs: number, worker: 
     to: row.state,
     worker,
     attempt: row.attempt,
-    detail
+    detail,
+    principal
   })
 }
 
@@ -86,21 +88,21 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
   const now = () => clock.currentTimeMillisUnsafe()
   const rows = new Map<ChargeKey, MemoryRow>()
 
-  const move = (row: MemoryRow, to: ChargeState, worker: string | null, detail: string | null) => {
+  const move = (row: MemoryRow, to: ChargeState, worker: string | null, detail: string | null, principal: string | null = null) => {
     const from = row.state
     row.state = to
-    record(row, from, now(), worker, detail)
+    record(row, from, now(), worker, detail, principal)
   }
   const owns = (row: MemoryRow | undefined, lease: Lease): row is MemoryRow => row !== undefined && row.epoch === lease.epoch
 
-  const take = (row: MemoryRow, worker: string): ClaimedCharge => {
+  const take = (row: MemoryRow, worker: string, principal: string | null = null): ClaimedCharge => {
     const resumed = row.firstClaimedAtMs !== null
     row.worker = worker
     row.epoch += 1
     row.leaseUntilMs = now() + options.leaseMs
     row.firstClaimedAtMs ??= now()
-    if (row.state === "planned") move(row, "claimed", worker, null)
-    else record(row, row.state, now(), worker, "taken over")
+    if (row.state === "planned") move(row, "claimed", worker, null, principal)
+    else record(row, row.state, now(), worker, "taken over", principal)
     return {
       lease: { chargeKey: row.chargeKey, worker, epoch: row.epoch },
       leaseLeftMs: options.leaseMs,
@@ -116,13 +118,13 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     }
   }
 
-  const claim = (request: ChargeRequest, worker: string): ClaimAnswer => {
+  const claim = (request: ChargeRequest, worker: string, principal: string | null): ClaimAnswer => {
     const chargeKey = request.chargeKey
     const found = rows.get(chargeKey)
     if (found === undefined) {
       const row = plannedRow(request, chargeKey, now())
       rows.set(chargeKey, row)
-      return { _tag: "Claimed", charge: take(row, worker) }
+      return { _tag: "Claimed", charge: take(row, worker, principal) }
     }
     const expected = chargeTerms(found.request)
     const actual = chargeTerms(request)
@@ -130,7 +132,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     if (found.quarantine !== null) return { _tag: "Quarantined", detail: found.quarantine }
     if (found.outcome !== null && !isOpen(found)) return { _tag: "AlreadySettled", outcome: asAlreadySettled(found.outcome) }
     if (found.leaseUntilMs > now()) return { _tag: "InProgress", leaseLeftMs: found.leaseUntilMs - now() }
-    return { _tag: "Claimed", charge: take(found, worker) }
+    return { _tag: "Claimed", charge: take(found, worker, principal) }
   }
 
   const settle: Ledger["Service"]["settle"] = (input) =>
@@ -159,7 +161,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     })
 
   const service: Ledger["Service"] = {
-    claim: (request, worker) => Effect.sync(() => claim(request, worker)),
+    claim: (request, worker) => Effect.map(Principal, (principal) => claim(request, worker, principal)),
     attach: (input) =>
       Effect.sync(() => {
         const row = rows.get(input.lease.chargeKey)

@@ -169,7 +169,8 @@ export const EventRow = Schema.Struct({
   to_state: state,
   worker: NullText,
   attempt: Schema.Int,
-  detail: NullText
+  detail: NullText,
+  principal: NullText
 })
 
 /** The event of a line. */
@@ -181,7 +182,8 @@ export const eventOf = (row: typeof EventRow.Type): ChargeEvent => ({
   to: row.to_state,
   worker: row.worker,
   attempt: row.attempt,
-  detail: row.detail
+  detail: row.detail,
+  principal: row.principal
 })
 
 /** Counts and sums of one state. */

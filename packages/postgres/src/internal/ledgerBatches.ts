@@ -15,6 +15,7 @@ export interface ClaimInput {
   readonly chargeKey: ChargeKey
   readonly request: ChargeRequest
   readonly worker: string
+  readonly principal: string | null
 }
 
 /** One charge to be handed back. */
@@ -103,7 +104,8 @@ export const claim = (sql: SqlClient.SqlClient, leaseMs: number) =>
       texts(requests.map((request) => request.paymentMethod ?? null)),
       booleans(requests.map((request) => request.allowFuture === true)),
       texts(inputs.map((input) => input.worker)),
-      double(leaseMs)
+      double(leaseMs),
+      texts(inputs.map((input) => input.principal))
     ]).pipe(
       Effect.flatMap(decodeClaims),
       Effect.map((rows) => new Map(rows.map((row) => [row.charge_key, claimAnswer(row, byKey.get(row.charge_key)!)])))

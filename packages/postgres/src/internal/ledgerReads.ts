@@ -12,7 +12,7 @@ export const find = `select ${terms}, state, attempt, generation, payment_intent
 from purser.charges where charge_key = $1::text`
 
 /** key */
-export const events = `select charge_key, seq, (extract(epoch from at) * 1000)::float8 as at_ms, from_state, to_state, worker, attempt, detail
+export const events = `select charge_key, seq, (extract(epoch from at) * 1000)::float8 as at_ms, from_state, to_state, worker, attempt, detail, principal
 from purser.charge_events where charge_key = $1::text order by seq`
 
 /** period, or null for all */

@@ -13,8 +13,8 @@ const clock = `t as materialized (select purser.now() as now)`
 const probe = `left join lateral (select * from purser.charges c where c.charge_key = i.charge_key offset 0) c on true`
 const open = `('planned', 'claimed', 'attached')`
 const held = `('claimed', 'attached', 'processing')`
-const writeEvents = (from: string, columns: string) =>
-  `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail) select ${columns} from ${from}`
+const writeEvents = (from: string, columns: string, more = "") =>
+  `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail${more}) select ${columns} from ${from}`
 
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 
@@ -22,11 +22,12 @@ const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::flo
 const claimedColumns = `${epochMs("first_claimed_at")} as first_claimed_at_ms, ${epochMs("lease_until - now")} as lease_left_ms,
   ${epochMs("now - first_claimed_at")} as since_first_claim_ms`
 
-/** keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms */
+/** keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals */
 export const claim = `with ${clock},
 i as materialized (
-  select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[])
-    as i(charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker)
+  select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[])
+    as i(charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker,
+      principal)
   order by charge_key
 ),
 f as materialized (
@@ -66,8 +67,8 @@ n as (
 ),
 w as (select * from u union all select * from n),
 e as (${
-  writeEvents("w", `charge_key, event_seq, now, from_state, state, lease_worker, attempt,
-    case when from_state in ${held} then 'taken over' end`)
+  writeEvents("w join i using (charge_key)", `charge_key, event_seq, now, from_state, state, lease_worker, attempt,
+    case when from_state in ${held} then 'taken over' end, i.principal`, ", principal")
 })
 select f.charge_key,
   case when w.charge_key is not null then 'claimed' when f.verdict in ('new', 'free') then 'again' else f.verdict end as verdict,

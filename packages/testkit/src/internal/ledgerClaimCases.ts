@@ -1,5 +1,5 @@
 /** Who gets a charge: claims, conflicts, take-over, fencing, attach. */
-import { Ledger } from "@purser/core"
+import { Ledger, Principal } from "@purser/core"
 import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { chargeFor } from "../chargeFor.ts"
@@ -24,6 +24,15 @@ export const claimCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
       assert.strictEqual(record.state, "claimed")
       assert.isNull(record.outcome)
       yield* assertTrail(request.chargeKey)
+    }))
+
+  it.effect("keeps who asked on the trail, for each claim of a batch its own", () =>
+    Effect.gen(function*() {
+      const askers = ["alice", null, "bob"]
+      const requests = askers.map((_, index) => chargeFor(`asked-${index}`, period))
+      yield* Effect.forEach(requests, (request, index) => Effect.provideService(mustClaim(request), Principal, askers[index]!), { concurrency: "unbounded" })
+      const trails = yield* Effect.forEach(requests, (request) => assertTrail(request.chargeKey))
+      assert.deepStrictEqual(trails.map((trail) => trail.at(-1)!.principal), askers)
     }))
 
   it.effect("answers a claim of a held charge with the time that is left", () =>

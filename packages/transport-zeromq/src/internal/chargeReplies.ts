@@ -85,12 +85,16 @@ export const makeChargeReplies = (handler: ChargeHandler, options: ChargeReplies
       const decoded = wire.decodeRequests(text)
       if (Result.isFailure(decoded)) {
         const malformed = wire.encodePlainReply(Result.fail(decoded.failure), undefined)
-        return { size: 1, divisible: false, answer: () => Effect.succeed(malformed), answerEach: () => Effect.void, refuse: refuseUnread }
+        return { malformed: decoded.failure.reason, size: 1, divisible: false, answer: () => Effect.succeed(malformed), answerEach: () => Effect.void, refuse: refuseUnread }
       }
       const frame = decoded.success
       const joined = frame.form === "joined" ? frame.items : []
       const items = frame.form === "plain" ? [{ deadlineMs: Number.MAX_SAFE_INTEGER, request: frame.request }] : frame.items
       return {
+        // A plain message is one request: with a bad field nothing of it can be served.
+        malformed: frame.form === "plain" && Result.isFailure(frame.request) && frame.request.failure._tag === "TransportError"
+          ? frame.request.failure.reason
+          : undefined,
         size: items.length,
         divisible: frame.form === "joined",
         answer: (end) =>

@@ -8,6 +8,8 @@ import { type ReplyDesk, serveReplies } from "./replyService.ts"
 
 /** What a pattern adds. */
 export interface ChargeServerOptions {
+  /** The pattern's name. */
+  readonly transport: string
   readonly wire: WireCodec
   readonly label: string
   /** Opens the sockets of one call of `serve`. */
@@ -15,7 +17,7 @@ export interface ChargeServerOptions {
 }
 
 /** Builds a server; its sockets are opened when `serve` is called. */
-export const makeChargeServer = (options: PatternServerOptions, { label, openDesk, wire }: ChargeServerOptions): ChargeServer["Service"] => {
+export const makeChargeServer = (options: PatternServerOptions, { label, openDesk, transport, wire }: ChargeServerOptions): ChargeServer["Service"] => {
   const concurrency = options.concurrency ?? 256
   return ChargeServer.of({
     serve: (handler) =>
@@ -25,7 +27,9 @@ export const makeChargeServer = (options: PatternServerOptions, { label, openDes
           label,
           takenMax: concurrency + (options.waitingMax ?? 4096),
           requestMaxBytes: options.requestMaxBytes ?? 1024 * 1024,
-          drainMs: millis(options.drainTimeout ?? "10 seconds")
+          drainMs: millis(options.drainTimeout ?? "10 seconds"),
+          transport,
+          bury: options.deadLetters ?? (() => Effect.void)
         })
       }))
   })

@@ -4,15 +4,15 @@
  */
 import type { Frames } from "../ZmqSocket.ts"
 
-/** A request apart from its way back. `body` is undefined when it is not exactly one frame. */
+/** A request apart from its way back. */
 export interface Enveloped {
   readonly envelope: Frames
-  readonly body: Frames[number] | undefined
+  readonly payload: Frames
 }
 
 /** Takes a received message apart. */
 export const openEnvelope = (frames: Frames): Enveloped => {
   const delimiter = frames.findIndex((frame, index) => index > 0 && frame.length === 0)
   const length = delimiter === -1 ? 1 : delimiter + 1
-  return { envelope: frames.slice(0, length), body: frames.length === length + 1 ? frames[length] : undefined }
+  return { envelope: frames.slice(0, length), payload: frames.slice(length) }
 }

@@ -5,7 +5,7 @@
  * request that has a way back is answered: by the app, or by a refusal of what is malformed, too long, too much or too
  * late. An answer that cannot be sent is counted; the requester asks again.
  */
-import { Backpressure, MalformedMessage, PeerUnreachable, Principal, type ReplyItem, type TransportErrorReason, Unauthorized } from "@purser/core"
+import { Backpressure, type DeadLetter, MalformedMessage, PeerUnreachable, Principal, type ReplyItem, TransportError, type TransportErrorReason, Unauthorized } from "@purser/core"
 import { type Cause, Effect, Metric, Queue, type Scope } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Frames } from "../ZmqSocket.ts"
@@ -31,6 +31,8 @@ export interface ReplyCall {
   readonly answer: (end: ServerEnd) => Effect.Effect<string>
   /** Gives each answer of a divisible frame as soon as there is one. */
   readonly answerEach: (end: ServerEnd, put: (item: ReplyItem) => Effect.Effect<void>) => Effect.Effect<void>
+  /** Why nothing of it can be read. */
+  readonly malformed: TransportErrorReason | undefined
   /** Answers that none of it will be handled. */
   readonly refuse: (reason: TransportErrorReason) => string
 }
@@ -44,16 +46,15 @@ export interface ReplyApp {
   readonly join: (items: ReadonlyArray<ReplyItem>) => string
 }
 
-/** A received message: its way back, and its body unless it is not exactly one frame. Undefined is one that is not to be served. */
-export interface Arrival {
-  readonly back: WayBack
-  readonly body: Frames[number] | undefined
-}
+/** A received message: its way back and what was sent, which should be one frame; or why it can be neither served nor answered. */
+export type Arrival =
+  | { readonly _tag: "Arrival"; readonly back: WayBack; readonly payload: Frames }
+  | { readonly _tag: "Unserved"; readonly reason: TransportErrorReason }
 
 /** Where requests come in. */
 export interface ReplyDesk {
   readonly incoming: Queue.Dequeue<Frames, Cause.Done>
-  readonly open: (frames: Frames) => Effect.Effect<Arrival | undefined>
+  readonly open: (frames: Frames) => Effect.Effect<Arrival>
   /** Waits until the answers of earlier sends are with libzmq. */
   readonly flush: Effect.Effect<void>
 }
@@ -65,6 +66,9 @@ export interface ReplyServiceOptions {
   readonly takenMax: number
   readonly requestMaxBytes: number
   readonly drainMs: number
+  /** The pattern's name on dead letters. */
+  readonly transport: string
+  readonly bury: (letter: DeadLetter) => Effect.Effect<void>
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
@@ -95,30 +99,52 @@ export const serveReplies = Effect.fnUntraced(function*(
   }
 
   const refuse = (back: WayBack, reply: (reason: TransportErrorReason) => string, reason: TransportErrorReason) =>
-    Effect.andThen(Metric.update(ZmqMetrics.refusedRequests, 1), Effect.suspend(() => outbox.send(back, reply(reason))))
+    Metric.update(ZmqMetrics.refusedRequests, 1).pipe(
+      Effect.andThen(Effect.suspend(() => outbox.send(back, reply(reason)))),
+      Effect.andThen(back.ended ?? Effect.void)
+    )
+
+  // An answer is not enough: a PUSH peer never sees one, and a REQ peer need not understand it.
+  const bury = (principal: string | null, payload: Frames, reason: TransportErrorReason) =>
+    Effect.suspend(() => options.bury({
+      transport: options.transport,
+      principal,
+      reason: reason._tag,
+      detail: new TransportError({ reason, chargeKey: null }).message,
+      body: Buffer.concat([...payload])
+    }))
 
   const take = Effect.fnUntraced(function*(frames: Frames) {
     const arrival = yield* desk.open(frames)
-    if (arrival === undefined) return yield* Metric.update(ZmqMetrics.refusedRequests, 1)
-    const { back, body } = arrival
-    const malformed = (detail: string) => refuse(back, app.refuseUnread, new MalformedMessage({ detail, field: null }))
+    if (arrival._tag === "Unserved") {
+      return yield* Effect.andThen(Metric.update(ZmqMetrics.refusedRequests, 1), bury(null, frames, arrival.reason))
+    }
+    const { back, payload } = arrival
     const { principal, refused } = senderOf(frames)
+    const body = payload.length === 1 ? payload[0] : undefined
+    const malformed = (detail: string) => {
+      const reason = new MalformedMessage({ detail, field: null })
+      return Effect.andThen(bury(principal, payload, reason), refuse(back, app.refuseUnread, reason))
+    }
     if (body === undefined) return yield* malformed("expected one frame of JSON")
     if (body.length > options.requestMaxBytes) return yield* malformed(`${body.length} bytes are more than ${options.requestMaxBytes}`)
     return yield* Effect.matchEffect(decodeText(body), {
-      onFailure: (reason) => refuse(back, app.refuseUnread, reason),
+      onFailure: (reason) => Effect.andThen(bury(principal, payload, reason), refuse(back, app.refuseUnread, reason)),
       onSuccess: (text) => {
         const call = app.read(text)
         if (refused !== null) {
-          return Effect.andThen(Metric.update(ZmqMetrics.refusedPeers, 1), refuse(back, call.refuse, new Unauthorized({ detail: refused })))
+          const reason = new Unauthorized({ detail: refused })
+          return Effect.all([Metric.update(ZmqMetrics.refusedPeers, 1), bury(principal, payload, reason), refuse(back, call.refuse, reason)], { discard: true })
         }
+        const buried = call.malformed === undefined ? Effect.void : bury(principal, payload, call.malformed)
         if (closing) return refuse(back, call.refuse, new PeerUnreachable({ endpoint: options.label, detail: "the server is closing" }))
         if (inFlight.size() >= options.takenMax) return refuse(back, call.refuse, new Backpressure({ endpoint: options.label, window: options.takenMax }))
         const work = call.divisible && !back.whole
           ? call.answerEach(end, (item) => outbox.put(back, item))
           : Effect.flatMap(call.answer(end), (reply) => outbox.send(back, reply))
-        const known = principal === null ? work : Effect.provideService(work, Principal, principal)
-        return inFlight.run(Effect.uninterruptible(known), call.size)
+        const ended = back.ended === undefined ? work : Effect.andThen(work, back.ended)
+        const known = principal === null ? ended : Effect.provideService(ended, Principal, principal)
+        return Effect.andThen(buried, inFlight.run(Effect.uninterruptible(known), call.size))
       }
     })
   })

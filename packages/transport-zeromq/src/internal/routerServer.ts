@@ -14,6 +14,8 @@ import { openServerSocket } from "./serverSocket.ts"
 
 /** What it takes beside the common settings. */
 export interface RouterServerOptions extends PatternServerOptions {
+  /** The pattern's name. */
+  readonly transport: string
   /** Whether a peer takes over the routing id of another one that is connected (true), or is refused. */
   readonly handover?: boolean | undefined
 }
@@ -28,6 +30,7 @@ export const makeRouterServer = Effect.fnUntraced(function*(
   const zmq = yield* loadZeromq
   const wire = yield* wireOf(options)
   return makeChargeServer(options, {
+    transport: options.transport,
     wire,
     label: labelOf(endpoints),
     openDesk: Effect.map(
@@ -36,13 +39,13 @@ export const makeRouterServer = Effect.fnUntraced(function*(
         incoming: socket.incoming,
         flush: socket.flush,
         open: (frames) => {
-          const { body, envelope } = openEnvelope(frames)
+          const { envelope, payload } = openEnvelope(frames)
           const back = {
             key: envelope.map((frame) => frame.toString("hex")).join("."),
             whole: envelope.length > 1,
             send: (text: string) => socket.send([...envelope, text])
           }
-          return Effect.succeed({ back, body })
+          return Effect.succeed({ _tag: "Arrival" as const, back, payload })
         }
       })
     )
