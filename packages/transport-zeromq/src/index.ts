@@ -1,8 +1,11 @@
 /** ZeroMQ transports for Purser. */
 export * from "./AllowList.ts"
+export * from "./Broker.ts"
+export * from "./BrokerMetrics.ts"
 export * from "./CurveKey.ts"
 export * from "./CurveSettings.ts"
 export * from "./Endpoint.ts"
+export * from "./Majordomo.ts"
 export * from "./PatternOptions.ts"
 export * from "./PushPull.ts"
 export * from "./ReqRep.ts"

@@ -1,0 +1,135 @@
+/**
+ * The Majordomo pattern (18/MDP): clients and workers that know only a broker, services by name, workers that come and go.
+ *
+ * At-least-once: the broker gives what a lost worker had to another one, and a client asks again after its deadline. The
+ * names of workers and of deliveries are part of nothing that a payment depends on. The broker is `Broker`.
+ */
+import { ChargeClient, ChargeServer, type TransportError } from "@purser/core"
+import { type Config, type Duration, Effect, Fiber, Queue, type Scope } from "effect"
+import { defaultHeartbeat } from "./Broker.ts"
+import type { AnnouncedAddresses } from "./internal/addresses.ts"
+import type { OpenCarrier } from "./internal/carrier.ts"
+import { makeChargeServer } from "./internal/chargeServer.ts"
+import { majordomoDesk } from "./internal/majordomoDesk.ts"
+import { openMajordomoWorker } from "./internal/majordomoWorker.ts"
+import { mdp, readAtClient } from "./internal/mdp.ts"
+import { loadZeromq } from "./internal/native.ts"
+import { labelOf, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
+import { makeWindowClient } from "./internal/windowClient.ts"
+import { defaultRetry, type PatternServerOptions, type WindowClientOptions } from "./PatternOptions.ts"
+import { type Frames, openZmqSocket } from "./ZmqSocket.ts"
+
+/** What a client takes. Requests are joined by up to 16 into one message: a message goes to one worker. */
+export interface MajordomoClientOptions extends WindowClientOptions {
+  /** The name of the service ("charge"). */
+  readonly service?: string | undefined
+}
+
+/** What a worker takes. It connects to its brokers. */
+export interface MajordomoServerOptions extends PatternServerOptions {
+  /** The name of the service ("charge"). */
+  readonly service?: string | undefined
+  /** Messages that a broker may give before the first is answered (32). */
+  readonly credit?: number | undefined
+  /** How often broker and worker tell each other that they live (1 second); the broker's setting should be the same. */
+  readonly heartbeat?: Duration.Input | undefined
+}
+
+/** The service of charges when none is named. */
+export const defaultService = "charge"
+
+// 128 requests of the greatest length still fit into a request's limit.
+const joinLimit = 128
+
+const bodiesOf = (batch: ReadonlyArray<Frames>): ReadonlyArray<Frames> =>
+  batch.flatMap((frames) => {
+    const body = readAtClient(frames)?.body ?? frames
+    return body.every(({ length }) => length === 0) ? [] : [body]
+  })
+
+const makeClient = Effect.fnUntraced(function*(
+  options: MajordomoClientOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
+  const endpoints = yield* readEndpoints(options, "connect")
+  const binding = endpoints.find(({ attach }) => attach === "bind")
+  if (binding !== undefined && announced === undefined) return yield* unusable(binding.address, "a client connects to its broker")
+  const zmq = yield* loadZeromq
+  const settings = settingsOf(options)
+  const timeoutMs = millis(options.requestTimeout ?? "30 seconds")
+  const service = options.service ?? defaultService
+  const open: OpenCarrier = Effect.fnUntraced(function*(peers) {
+    const socket = yield* openZmqSocket(zmq, {
+      kind: "dealer",
+      seals: true,
+      endpoints: peers,
+      settings,
+      sendTimeoutMs: timeoutMs,
+      // What is unsent when a life ends has been given up, or is sent again by the next one.
+      lingerMs: 0,
+      peersChange: announced !== undefined
+    })
+    const incoming = yield* Queue.bounded<Frames, never>(1024)
+    yield* Queue.takeAll(socket.incoming).pipe(
+      Effect.flatMap((batch) => Queue.offerAll(incoming, bodiesOf(batch))),
+      Effect.forever,
+      Effect.ignore,
+      Effect.forkScoped
+    )
+    return { client: socket.routingId, send: (text: string) => socket.send(mdp.request(service, timeoutMs, [text])), incoming, reach: socket.reach }
+  })
+  const window = yield* makeWindowClient({
+    ...windowOf(options),
+    wire: yield* wireOf(options),
+    label: labelOf(endpoints),
+    addresses: announced?.current ?? Effect.succeed(endpoints),
+    open,
+    timeoutMs,
+    retry: options.retry ?? defaultRetry(3),
+    joinMax: Math.min(options.joinMax ?? 16, joinLimit)
+  })
+  return ChargeClient.of({ submit: Effect.fn("ChargeClient.submit")((request) => window.submit(request)) })
+})
+
+const makeServer = Effect.fnUntraced(function*(
+  options: MajordomoServerOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
+  const endpoints = yield* readEndpoints(options, "connect")
+  const binding = endpoints.find(({ attach }) => attach === "bind")
+  if (binding !== undefined && announced === undefined) return yield* unusable(binding.address, "a worker connects to its broker")
+  const zmq = yield* loadZeromq
+  const wire = yield* wireOf(options)
+  const settings = settingsOf(options)
+  return ChargeServer.of({
+    serve: (handler) =>
+      Effect.scoped(Effect.gen(function*() {
+        const worker = yield* openMajordomoWorker({
+          zmq,
+          settings,
+          addresses: announced?.current ?? Effect.succeed(endpoints),
+          service: options.service ?? defaultService,
+          credit: Math.max(1, options.credit ?? 32),
+          heartbeatMs: millis(options.heartbeat ?? defaultHeartbeat)
+        })
+        // Draining is done here, where what is not done can be given back; the service then has nothing to wait for.
+        const service = makeChargeServer({ ...options, drainTimeout: 0 }, {
+          transport: "majordomo",
+          wire,
+          label: labelOf(endpoints),
+          openDesk: Effect.succeed(majordomoDesk(worker))
+        })
+        const serving = yield* Effect.forkDetach(service.serve(handler))
+        yield* Effect.addFinalizer(() =>
+          worker.drain(millis(options.drainTimeout ?? "10 seconds")).pipe(
+            Effect.tap((done) => done ? Effect.void : Effect.andThen(worker.handBack, Effect.logWarning("what was not done in time goes back to the broker"))),
+            Effect.andThen(Fiber.interrupt(serving))
+          )
+        )
+        return yield* Fiber.join(serving)
+      }))
+  })
+})
+
+/** Both sides of the pattern, for charges. `ZmqTransport` has them as layers. */
+export const Majordomo = { makeClient, makeServer } as const
