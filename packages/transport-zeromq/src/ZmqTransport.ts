@@ -8,6 +8,8 @@ import { ChargeClient, ChargeServer, DeadLetterSink, type TransportError, type T
 import { Config, Context, Effect, Layer, Option, Schema, type Scope } from "effect"
 import { curveConfig } from "./CurveSettings.ts"
 import { type AnnouncedAddresses, makeAnnouncedAddresses } from "./internal/addresses.ts"
+import { Broker, type BrokerOptions } from "./Broker.ts"
+import { Majordomo, type MajordomoClientOptions, type MajordomoServerOptions } from "./Majordomo.ts"
 import { defaultEndpoint, defaultRetry } from "./PatternOptions.ts"
 import { PushPull, type PushPullClientOptions, type PushPullServerOptions } from "./PushPull.ts"
 import { ReqRep, type ReqRepClientOptions, type ReqRepServerOptions } from "./ReqRep.ts"
@@ -21,6 +23,9 @@ export interface RouterDealerLayerOptions extends RouterDealerClientOptions, Rou
 
 /** Settings of both sides of PUSH/PULL. */
 export interface PushPullLayerOptions extends PushPullClientOptions, PushPullServerOptions {}
+
+/** Settings of both sides of Majordomo; a broker of this process takes its own from them too. */
+export interface MajordomoLayerOptions extends MajordomoClientOptions, MajordomoServerOptions, Pick<BrokerOptions, "queueMax" | "expiry"> {}
 
 type Built<Services> = Layer.Layer<Services, TransportError | Config.ConfigError>
 
@@ -48,11 +53,14 @@ const settings = Config.all({
   returnEndpoint: given(Config.String("PURSER_RETURN_ENDPOINT")),
   ackEndpoint: given(Config.String("PURSER_ACK_ENDPOINT")),
   concurrency: whole("PURSER_SERVER_CONCURRENCY", 1).pipe(Config.withDefault(256)),
+  service: given(Config.NonEmptyString("PURSER_SERVICE")),
+  credit: given(whole("PURSER_WORKER_CREDIT", 1)),
+  heartbeat: given(Config.Duration("PURSER_HEARTBEAT")),
   drainTimeout: Config.Duration("PURSER_DRAIN_TIMEOUT").pipe(Config.withDefault("10 seconds"))
 })
 
 /** What every pattern's options have room for, or take no notice of. */
-type Configured = ReqRepLayerOptions & PushPullLayerOptions
+type Configured = ReqRepLayerOptions & PushPullLayerOptions & MajordomoLayerOptions
 
 const configured: Effect.Effect<Configured, TransportError | Config.ConfigError, Scope.Scope> = Effect.gen(function*() {
   const { retries, ...options } = yield* settings
@@ -83,6 +91,7 @@ const loopback = "tcp://127.0.0.1:*"
 const reqRep = layersOf<ReqRepClientOptions, ReqRepServerOptions>(ReqRep)
 const routerDealer = layersOf<RouterDealerClientOptions, RouterDealerServerOptions>(RouterDealer)
 const pushPull = layersOf<PushPullClientOptions, PushPullServerOptions>(PushPull)
+const majordomo = layersOf<MajordomoClientOptions, MajordomoServerOptions>(Majordomo)
 
 /**
  * The layers of this package. Of each pattern: both sides with `PURSER_ENDPOINT` and the other settings of the
@@ -109,5 +118,17 @@ export const ZmqTransport = {
   layerPushPullClient: pushPull.layerClient,
   layerPushPullServer: pushPull.layerServer,
   layerPushPullLoopback: (options: PushPullLayerOptions = {}): Built<TransportServices> =>
-    Layer.unwrap(Effect.map(configured, (all) => pushPull.layerBoth({ ...all, endpoint: loopback, returnEndpoint: undefined, ackEndpoint: undefined, ...options })))
+    Layer.unwrap(Effect.map(configured, (all) => pushPull.layerBoth({ ...all, endpoint: loopback, returnEndpoint: undefined, ackEndpoint: undefined, ...options }))),
+
+  layerMajordomo: Layer.unwrap(Effect.map(configured, majordomo.layerWith)),
+  layerMajordomoWith: majordomo.layerWith,
+  layerMajordomoClient: majordomo.layerClient,
+  layerMajordomoServer: majordomo.layerServer,
+  /** With a broker of its own. */
+  layerMajordomoLoopback: (options: MajordomoLayerOptions = {}): Built<TransportServices> =>
+    Layer.unwrap(Effect.gen(function*() {
+      const all = { ...(yield* configured), endpoint: loopback, ...options }
+      const { bound } = yield* Broker.open(all)
+      return majordomo.layerWith({ ...all, endpoint: bound })
+    }))
 } as const
