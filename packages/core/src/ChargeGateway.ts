@@ -50,6 +50,8 @@ export class ChargeGateway extends Context.Service<ChargeGateway, {
    * moves no money. For gateways whose `create` answers a `draft`.
    */
   readonly prepare?: (order: GatewayOrder, id: string, keySuffix: string) => Effect.Effect<GatewayPayment, ChargeError>
+  /** A question of no consequence, to learn whether the processor answers at all; a refusal is an answer. */
+  readonly probe?: Effect.Effect<void, ChargeError>
   /** Makes the unconfirmed object. `keySuffix` is empty, or sets a repeat apart from a stored 5xx. */
   readonly create: (order: GatewayOrder, keySuffix: string) => Effect.Effect<GatewayPayment, ChargeError>
   /**

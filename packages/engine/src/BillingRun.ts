@@ -6,7 +6,7 @@
  * is gone on with by starting it again: what is settled stays settled.
  */
 import {
-  type CapReport, type CapScope, capOf, ChargeClient, type ChargeOutcome, type LedgerError, RunLedger, type RunRow, type RunStateTotal, type RunTotal,
+  type CapReport, type CapScope, capOf, ChargeClient, type ChargeOutcome, ChargePause, type LedgerError, RunLedger, type RunRow, type RunStateTotal, type RunTotal,
   CapClosed, SpendCap, SpendCapError, type SubmitError
 } from "@purser/core"
 import { Clock, Config, Context, Duration, Effect, Layer, Option, Ref, Schedule, Stream } from "effect"
@@ -97,6 +97,10 @@ export class BillingRun extends Context.Service<BillingRun, {
       const book = yield* RunLedger
       const cap = yield* SpendCap
       const { pageSize, patience, pause } = yield* options
+      // While charging is paused nothing is sent and no patience is lost.
+      const shared = yield* Effect.serviceOption(ChargePause)
+      const whenOpen = Option.isSome(shared) ? shared.value.whenOpen : Effect.void
+      const isPaused = Option.isSome(shared) ? Effect.map(shared.value.view, (pauses) => pauses.length > 0) : Effect.succeed(false)
       const same = (a: CapScope, b: CapScope) =>
         a.namespace === b.namespace && a.billingPeriod === b.billingPeriod && a.currency === b.currency
 
@@ -156,7 +160,7 @@ export class BillingRun extends Context.Service<BillingRun, {
             outcomes: { ...p.outcomes, [tag]: p.outcomes[tag] + 1 },
             lastError: lastError ?? p.lastError
           }))
-        return client.submit(row.request).pipe(
+        return Effect.andThen(whenOpen, client.submit(row.request)).pipe(
           Effect.flatMap((outcome) => Effect.andThen(note(outcome._tag), settledOne)),
           Effect.catch((error: SubmitError) =>
             Effect.logDebug(`line ${row.line} stays open: ${error.message}`).pipe(
@@ -195,6 +199,10 @@ export class BillingRun extends Context.Service<BillingRun, {
         const impatience: Effect.Effect<void> = Effect.gen(function*() {
           for (;;) {
             const leftMs = lastProgressMs + patienceMs - (yield* Clock.currentTimeMillis)
+            if (yield* isPaused) {
+              yield* Effect.andThen(whenOpen, settledOne)
+              continue
+            }
             if (leftMs <= 0) return
             yield* Effect.sleep(leftMs)
           }
@@ -204,7 +212,7 @@ export class BillingRun extends Context.Service<BillingRun, {
           const summary = yield* waitForBook(book.summary(input.runId))
           const open = openRows(summary)
           const nowMs = yield* Clock.currentTimeMillis
-          if (open < lastOpen) lastProgressMs = nowMs
+          if (open < lastOpen || (yield* isPaused)) lastProgressMs = nowMs
           lastOpen = open
           if (open === 0 || nowMs - lastProgressMs >= patienceMs) {
             yield* book.finish(input.runId, "finished")

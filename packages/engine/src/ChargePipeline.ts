@@ -4,13 +4,14 @@
  * database transaction.
  */
 import {
-  ChargeConflict, ChargeError, ChargeGateway, ChargeInProgress, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
+  ChargeConflict, ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
   type ChargeRequest, type ClaimedCharge, chargeTerms, Canceled, Declined, FaultPoint, InvalidRequest, LeaseLost, Ledger, LedgerError,
   type LedgerErrorReason, movedNothing, periodHasBegun, type PipelineError, Processing, Rejected, RequiresAction, SpendCap,
   type GatewayPayment, Succeeded
 } from "@purser/core"
 import { Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result } from "effect"
 import { mismatchOf } from "./internal/evidence.ts"
+import { forCharge, guardGateway, holdLease } from "./internal/gate.ts"
 import { confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
@@ -37,10 +38,13 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
     Effect.gen(function*() {
       const ledger = yield* Ledger
       const cap = yield* SpendCap
-      const gateway = yield* ChargeGateway
       const fault = yield* FaultPoint
       const given = yield* Effect.serviceOption(PipelineOptions)
       const settings = Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig
+      // The stores of an app bring the switch along; without one an outage pauses this process alone.
+      const shared = yield* Effect.serviceOption(ChargePause)
+      const pause = Option.isSome(shared) ? shared.value : Context.get(yield* Layer.build(ChargePause.layerMemory), ChargePause)
+      const gateway = yield* guardGateway(yield* ChargeGateway, pause, settings)
       const inWork = new Map<ChargeKey, { readonly request: ChargeRequest; readonly done: Deferred.Deferred<ChargeOutcome, PipelineError> }>()
 
       const ledgerFailure = (chargeKey: ChargeKey, reason: LedgerErrorReason) => new LedgerError({ reason, chargeKey })
@@ -195,7 +199,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       const leaseLost = (charge: ClaimedCharge, operation: string) => ledgerFailure(charge.lease.chargeKey, new LeaseLost({ operation }))
 
-      const defaultMethod = (charge: ClaimedCharge) => patiently(settings, gateway.defaultPaymentMethod(orderOf(charge)))
+      const gatewayFor = (charge: ClaimedCharge) => forCharge(gateway, ledger, charge)
+      const defaultMethod = (charge: ClaimedCharge) => patiently(settings, gatewayFor(charge).defaultPaymentMethod(orderOf(charge)))
 
       /** A later attempt of a charge that names no method reads the customer's default one anew, once, before its first confirm. */
       const freezeMethod = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string) {
@@ -210,8 +215,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const refusal = yield* reserve(charge)
         if (refusal !== undefined) return refusal
         const paymentMethod = charge.paymentMethod ?? (yield* freezeMethod(charge, id))
-        const beforeTry = Effect.andThen(keepLease(charge, id, takenAtMs), fault("before-confirm", chargeKey))
-        return yield* confirmUntilKnown(gateway, settings, charge, { id, paymentMethod }, beforeTry, fault("after-confirm", chargeKey)).pipe(
+        const beforeTry = holdLease(ledger, charge)(pause.whenOpen).pipe(
+          Effect.andThen(keepLease(charge, id, takenAtMs)),
+          Effect.andThen(fault("before-confirm", chargeKey))
+        )
+        return yield* confirmUntilKnown(gatewayFor(charge), settings, charge, { id, paymentMethod }, beforeTry, fault("after-confirm", chargeKey)).pipe(
           Effect.flatMap((payment) => decide(charge, payment, takenAtMs)),
           Effect.catchIf(
             (error) => error.reason._tag === "KeyReused" && gateway.isOneCall?.(id) === true,
@@ -227,7 +235,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (mismatch !== undefined) return quarantine(charge, mismatch)
         switch (payment.status) {
           case "draft":
-            return Effect.flatMap(prepareDraft(gateway, settings, charge, payment.id), (ready) => decide(charge, ready, takenAtMs))
+            return Effect.flatMap(prepareDraft(gatewayFor(charge), settings, charge, payment.id), (ready) => decide(charge, ready, takenAtMs))
           case "unconfirmed":
           case "declined":
             // A charge without an object of its own names its attempt: that refusal is the answer, and asking again another one.
@@ -265,7 +273,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const refusal = yield* reserve(charge)
         if (refusal !== undefined) return refusal
         yield* fault("before-create", chargeKey)
-        const payment = yield* obtain(gateway, settings, charge)
+        const payment = yield* obtain(gatewayFor(charge), settings, charge)
         yield* fault("after-create", chargeKey)
         const mismatch = mismatchOf(charge, payment)
         if (mismatch !== undefined) return yield* quarantine(charge, mismatch)
@@ -283,7 +291,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const cancelOrphan = (charge: ClaimedCharge, payment: GatewayPayment) =>
         payment.status !== "unconfirmed" && payment.status !== "draft"
           ? quarantine(charge, `${payment.id} is ${payment.status}, but another object is attached`)
-          : gateway.cancel(orderOf(charge), payment.id).pipe(
+          : gatewayFor(charge).cancel(orderOf(charge), payment.id).pipe(
             Effect.catch((error) => Effect.logWarning(`orphan ${payment.id} is left unconfirmed: ${error.message}`))
           )
 
@@ -294,7 +302,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           const id = charge.paymentIntentId
           if (id === null) return yield* onRefusal(charge, null)(fromClaimed(charge, takenAtMs))
           // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
-          return yield* onRefusal(charge, id)(decide(charge, yield* look(gateway, settings, charge, id), takenAtMs))
+          return yield* onRefusal(charge, id)(decide(charge, yield* look(gatewayFor(charge), settings, charge, id), takenAtMs))
         }).pipe(
           // Unsettled for now: others may go on after a while, and at once when this worker is being stopped.
           Effect.tapError((error) =>
@@ -345,10 +353,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (sibling !== undefined && JSON.stringify(chargeTerms(sibling.request)) === JSON.stringify(terms)) {
           return yield* Deferred.await(sibling.done)
         }
-        if (sibling !== undefined) return yield* claimAndProceed(request, chargeKey)
+        if (sibling !== undefined) return yield* Effect.andThen(pause.whenOpen, claimAndProceed(request, chargeKey))
         const done = Deferred.makeUnsafe<ChargeOutcome, PipelineError>()
         inWork.set(chargeKey, { request, done })
-        return yield* claimAndProceed(request, chargeKey).pipe(
+        // While charging is paused requests wait here, unclaimed; those who send them again join them.
+        return yield* Effect.andThen(pause.whenOpen, claimAndProceed(request, chargeKey)).pipe(
           Effect.onExit((exit) => {
             inWork.delete(chargeKey)
             // A delivery that waits here must not die with the one that was interrupted.

@@ -20,6 +20,10 @@ export interface PipelineSettings {
   readonly lookUpAfterMs: number
   /** Set after the ledger was restored from a backup: every charge is looked for since then before anything is created. */
   readonly restorePointMs: number | undefined
+  /** Calls in a row that the processor leaves without an answer before charging pauses. */
+  readonly outageAfter: number
+  /** First wait before a processor that was found away is asked again; each further one is twice as long, up to a minute. */
+  readonly outageProbeMs: number
 }
 
 const settings = Config.all({
@@ -30,7 +34,9 @@ const settings = Config.all({
   handBack: Config.Duration("PURSER_HAND_BACK").pipe(Config.withDefault(Duration.seconds(5))),
   poll: Config.Duration("PURSER_PROCESSING_POLL").pipe(Config.withDefault(Duration.minutes(10))),
   lookUpAfter: Config.Duration("PURSER_LOOK_UP_AFTER").pipe(Config.withDefault(Duration.hours(23))),
-  restorePoint: Config.option(Config.Date("PURSER_RESTORE_POINT"))
+  restorePoint: Config.option(Config.Date("PURSER_RESTORE_POINT")),
+  outageAfter: boundedInt("PURSER_OUTAGE_AFTER", { minimum: 1, maximum: 1_000_000, default: 20 }),
+  outageProbe: Config.Duration("PURSER_OUTAGE_PROBE").pipe(Config.withDefault(Duration.seconds(2)))
 })
 
 /** How the default policy is given. */
@@ -70,7 +76,9 @@ export class PipelineOptions extends Context.Service<PipelineOptions, PipelineSe
       handBackMs: Duration.toMillis(read.handBack),
       pollMs: Duration.toMillis(read.poll),
       lookUpAfterMs: Duration.toMillis(read.lookUpAfter),
-      restorePointMs: Option.isSome(read.restorePoint) ? read.restorePoint.value.getTime() : undefined
+      restorePointMs: Option.isSome(read.restorePoint) ? read.restorePoint.value.getTime() : undefined,
+      outageAfter: read.outageAfter,
+      outageProbeMs: Duration.toMillis(read.outageProbe)
     }
   })
 

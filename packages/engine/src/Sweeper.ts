@@ -2,7 +2,7 @@
  * Takes up charges that nobody holds any more: a worker died, lost its way to Stripe, or a payment settles later. Any
  * process may run one, any number of them at once; the ledger gives each row to one of them.
  */
-import { type ChargeGateway, Ledger, type LedgerError, type PipelineError, type SpendCap } from "@purser/core"
+import { type ChargeGateway, ChargePause, Ledger, type LedgerError, type PipelineError, type SpendCap } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Option, Result } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
@@ -61,6 +61,10 @@ export class Sweeper extends Context.Service<Sweeper, {
         }
       })
 
+      const shared = yield* Effect.serviceOption(ChargePause)
+      // What is taken over would only wait in our hands.
+      const whenOpen = Option.isSome(shared) ? shared.value.whenOpen : Effect.void
+
       const sweepOnce = Effect.gen(function*() {
         let taken = 0
         let settled = 0
@@ -75,7 +79,7 @@ export class Sweeper extends Context.Service<Sweeper, {
 
       return Sweeper.of({
         sweepOnce,
-        run: sweepOnce.pipe(
+        run: Effect.andThen(whenOpen, sweepOnce).pipe(
           Effect.tap(({ settled, taken }) => taken === 0 ? Effect.void : Effect.logInfo(`swept ${taken} charges, ${settled} settled`)),
           Effect.catch((error) => Effect.logWarning(`a sweep failed, the next one tries again: ${error.message}`)),
           Effect.catchDefect((defect) => Effect.logError("a sweep failed inside; the next one tries again", defect)),

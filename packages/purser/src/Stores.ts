@@ -1,13 +1,13 @@
-/** The ledger, the cap, the run book and what webhooks keep, on one database from the configuration, migrated when the layer is built. */
-import type { DeadLetters, Ledger, RunLedger, Sightings, SpendCap, WebhookInbox } from "@purser/core"
-import { Database, PgDeadLetters, PgLedger, PgRunLedger, PgSightings, PgSpendCap, PgWebhookInbox } from "@purser/postgres"
+/** The ledger, the cap, the run book, refunds and what webhooks keep, on one database from the configuration, migrated when the layer is built. */
+import type { ChargePause, DeadLetters, Ledger, RunLedger, Sightings, SpendCap, WebhookInbox } from "@purser/core"
+import { Database, PgChargePause, PgDeadLetters, PgLedger, PgRefundLedger, PgRunLedger, PgSightings, PgSpendCap, PgWebhookInbox } from "@purser/postgres"
 import { Layer } from "effect"
 
 /** Layers of the stores. */
 export const Stores = {
   /** `PURSER_DATABASE_URL`, else embedded PGlite in `PURSER_DATA_DIR`. */
-  layerConfig: Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, PgRunLedger.layer, PgWebhookInbox.layer, PgSightings.layer, PgDeadLetters.layer).pipe(Layer.provideMerge(Database.layerConfig))
+  layerConfig: Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, PgChargePause.layer, PgRunLedger.layer, PgRefundLedger.layer, PgWebhookInbox.layer, PgSightings.layer, PgDeadLetters.layer).pipe(Layer.provideMerge(Database.layerConfig))
 }
 
 /** What {@link Stores} provides of the contracts. */
-export type StoreServices = Ledger | SpendCap | RunLedger | WebhookInbox | Sightings | DeadLetters
+export type StoreServices = Ledger | SpendCap | ChargePause | RunLedger | WebhookInbox | Sightings | DeadLetters

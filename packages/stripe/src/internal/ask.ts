@@ -36,7 +36,7 @@ export const reasonOf = (error: StripeCallError): ChargeErrorReason => {
 }
 
 /** The client for one order. */
-export const askFor = (client: StripeClient["Service"], order: GatewayOrder): Ask => {
+export const askFor = (client: StripeClient["Service"], order: Pick<GatewayOrder, "chargeKey">): Ask => {
   const fail: Ask["fail"] = (reason, requestId) => Effect.fail(new ChargeError({ reason, chargeKey: order.chargeKey, requestId }))
   return {
     fail,

@@ -17,6 +17,7 @@ import { customerMethod } from "./customerMethod.ts"
 import { best } from "./findIntent.ts"
 import { listOurs } from "./listOurs.ts"
 import { metadataOf } from "./metadata.ts"
+import { probeWith } from "./probe.ts"
 import { problemOf, reasonOf } from "./refusal.ts"
 
 const prefix = "charges:"
@@ -112,6 +113,7 @@ export const makeCharges = (client: StripeClient["Service"]): ChargeGateway["Ser
   return {
     name: "charges",
     isOneCall: isChargeId,
+    probe: probeWith(client),
     create: (order) => Effect.map(Clock.currentTimeMillis, (ms) => unsent(order, nameAt(order, ms))),
     find: (order, sinceMs) => search(order, nameAt(order, sinceMs), sinceMs),
     retrieve,

@@ -17,6 +17,7 @@ export const dispatch = (chosen: Gateway, branches: ReadonlyArray<Branch>): Gate
   const ownerOf = (id: string): Gateway => branches.find(({ owns }) => owns(id))?.gateway ?? chosen
   return {
     name: chosen.name,
+    ...(chosen.probe === undefined ? {} : { probe: chosen.probe }),
     create: chosen.create,
     find: chosen.find,
     defaultPaymentMethod: chosen.defaultPaymentMethod,

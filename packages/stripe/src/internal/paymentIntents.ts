@@ -16,6 +16,7 @@ import { PaymentIntent, toPayment } from "./answers.ts"
 import { customerMethod } from "./customerMethod.ts"
 import { findIntent } from "./findIntent.ts"
 import { metadataOf } from "./metadata.ts"
+import { probeWith } from "./probe.ts"
 import { problemOf, reasonOf } from "./refusal.ts"
 
 /** Settings of the gateway. */
@@ -121,6 +122,7 @@ export const makePaymentIntents = (
 
   return {
     name: "payment_intents",
+    probe: probeWith(client),
     create,
     confirm,
     cancel,

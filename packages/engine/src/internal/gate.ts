@@ -1,0 +1,96 @@
+/**
+ * The processor behind the switch and the breaker: calls wait while charging is paused, and a processor that answers nobody
+ * any more pauses it, for every worker of the database, until it answers again.
+ *
+ * Nothing is failed here and nothing is repeated; a call that is under way is never cut short. `confirm` is the one call
+ * that does not wait by itself: the pipeline waits for it before it asks for the lease, so that a lease that was seen is not
+ * hours old when the money is asked for.
+ */
+import type { ChargeError, ChargeGateway, ChargePause, ClaimedCharge, Ledger } from "@purser/core"
+import { Duration, Effect, Random, type Scope } from "effect"
+import type { PipelineSettings } from "../PipelineOptions.ts"
+
+type Gateway = ChargeGateway["Service"]
+
+/** No whole answer of the processor. A stored 5xx is one: it says nothing about now. */
+const isSilence = ({ reason }: ChargeError): boolean =>
+  reason._tag === "GatewayTimeout" || (reason._tag === "GatewayUnavailable" && !reason.replayed)
+
+const probeMaxMs = 60_000
+
+/** The gateway, watched. The probe runs as long as the scope. */
+export const guardGateway = Effect.fnUntraced(function*(
+  gateway: Gateway,
+  pause: ChargePause["Service"],
+  settings: PipelineSettings
+): Effect.fn.Return<Gateway, never, Scope.Scope> {
+  const actor = settings.worker
+  let silences = 0
+
+  const trip = (error: ChargeError) =>
+    pause.pause({ cause: "outage", actor, reason: `${settings.outageAfter} calls in a row without an answer; the last one: ${error.message}` }).pipe(
+      Effect.flatMap((changed) => changed ? Effect.logError("the processor does not answer: charging pauses until it does") : Effect.void),
+      Effect.catch((failure) => Effect.logWarning(`the outage cannot be noted: ${failure.message}`))
+    )
+  const watched = <A>(call: Effect.Effect<A, ChargeError>) =>
+    call.pipe(
+      Effect.tap(() => Effect.sync(() => void (silences = 0))),
+      Effect.tapError((error) => {
+        silences = isSilence(error) ? silences + 1 : 0
+        return silences === settings.outageAfter ? trip(error) : Effect.void
+      })
+    )
+  const gated = <A>(call: Effect.Effect<A, ChargeError>) => Effect.andThen(pause.whenOpen, watched(call))
+
+  // Every process asks for itself: the one that noticed the outage may be gone.
+  const probeUntilAnswered = Effect.gen(function*() {
+    for (let waitMs = settings.outageProbeMs;; waitMs = Math.min(waitMs * 2, probeMaxMs)) {
+      yield* Effect.sleep(Duration.millis(waitMs * (yield* Random.nextBetween(0.8, 1.2))))
+      if (!(yield* pause.view).some(({ cause }) => cause === "outage")) return
+      const answer = yield* Effect.result(gateway.probe ?? Effect.void)
+      if (answer._tag === "Failure" && isSilence(answer.failure)) continue
+      silences = 0
+      yield* pause.resume({ cause: "outage", actor, reason: "the processor answers again" }).pipe(
+        Effect.flatMap((changed) => changed ? Effect.logWarning("the processor answers again: charging goes on") : Effect.void),
+        Effect.catch((failure) => Effect.logWarning(`the end of the outage cannot be noted: ${failure.message}`))
+      )
+      return
+    }
+  })
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(pause.whenOutage, probeUntilAnswered)))
+
+  return {
+    ...wrapCalls(gateway, gated),
+    confirm: (order, input) => watched(gateway.confirm(order, input))
+  }
+})
+
+/** The same gateway with something around every call. */
+const wrapCalls = (gateway: Gateway, wrap: <A>(call: Effect.Effect<A, ChargeError>) => Effect.Effect<A, ChargeError>): Gateway => {
+  const { prepare } = gateway
+  return {
+    ...gateway,
+    create: (order, keySuffix) => wrap(gateway.create(order, keySuffix)),
+    find: (order, sinceMs) => wrap(gateway.find(order, sinceMs)),
+    retrieve: (order, id) => wrap(gateway.retrieve(order, id)),
+    defaultPaymentMethod: (order) => wrap(gateway.defaultPaymentMethod(order)),
+    ...(prepare === undefined ? {} : { prepare: (order, id, keySuffix) => wrap(prepare(order, id, keySuffix)) } satisfies Pick<Gateway, "prepare">),
+    confirm: (order, input) => wrap(gateway.confirm(order, input)),
+    cancel: (order, id) => wrap(gateway.cancel(order, id))
+  }
+}
+
+/**
+ * A charge may wait for longer than its lease: for its turn under a rate limit, or while charging is paused. As long as this
+ * process lives, the lease is held meanwhile; a process that stands still as a whole holds nothing.
+ */
+export const holdLease = (ledger: Ledger["Service"], charge: ClaimedCharge) => <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.raceFirst(wait, ledger.extend(charge.lease).pipe(
+    Effect.catch((error) => Effect.as(Effect.logDebug(`the lease is not renewed: ${error.message}`), true)),
+    Effect.delay(Duration.millis(Math.max(50, charge.leaseLeftMs / 3))),
+    Effect.repeat({ while: (held) => held }),
+    Effect.andThen(Effect.never)
+  ))
+
+/** The gateway for one charge, whose lease is held during every call. */
+export const forCharge = (gateway: Gateway, ledger: Ledger["Service"], charge: ClaimedCharge): Gateway => wrapCalls(gateway, holdLease(ledger, charge))
