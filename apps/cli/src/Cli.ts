@@ -7,6 +7,8 @@ import { CommandFailed, exitStatus } from "./CommandFailed.ts"
 import { deadLettersCommand } from "./commands/deadLettersCommand.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
 import { keygenCommand } from "./commands/keygenCommand.ts"
+import { pauseCommand, resumeCommand } from "./commands/pauseCommand.ts"
+import { refundCommand } from "./commands/refundCommand.ts"
 import { retryCommand } from "./commands/retryCommand.ts"
 import { runCommand } from "./commands/runCommand.ts"
 import { simCommand } from "./commands/simCommand.ts"
@@ -20,7 +22,7 @@ export const version = "0.1.0"
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand])
+  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, refundCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand])
 )
 
 const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>

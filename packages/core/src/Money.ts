@@ -40,6 +40,8 @@ export interface MoneyOptions {
   readonly decimalMark?: "." | ","
   /** The largest amount in minor units; never more than `Number.MAX_SAFE_INTEGER`. */
   readonly maximumMinor?: number
+  /** The smallest amount in minor units instead of Stripe's for a charge; a refund has none. */
+  readonly minimumMinor?: number
 }
 
 /** `{ amountMinor, currency }`: a positive integer of minor units and a lower-case currency. */
@@ -98,8 +100,9 @@ const check = (minor: bigint, text: string, currency: Currency, options: MoneyOp
   if (minor % BigInt(rule.stepMinor) !== 0n) {
     return refuse("NotAMultiple", text, currency, `must be a multiple of ${Money.formatMinor(rule.stepMinor, currency)}`)
   }
-  if (minor < BigInt(rule.minimumMinor)) {
-    return refuse("BelowMinimum", text, currency, `Stripe's smallest amount is ${Money.formatMinor(rule.minimumMinor, currency)}`)
+  const minimumMinor = options?.minimumMinor ?? rule.minimumMinor
+  if (minor < BigInt(minimumMinor)) {
+    return refuse("BelowMinimum", text, currency, `Stripe's smallest amount is ${Money.formatMinor(minimumMinor, currency)}`)
   }
   return Result.succeed(new Money({ amountMinor: Number(minor) as AmountMinor, currency }))
 }

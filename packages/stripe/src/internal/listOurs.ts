@@ -27,7 +27,7 @@ export interface ListWindow {
 /** The objects with our charge key since a time, newest first, each as it came. */
 export const listOurs = Effect.fnUntraced(function*(
   client: StripeClient["Service"],
-  order: GatewayOrder,
+  order: Pick<GatewayOrder, "chargeKey">,
   sinceMs: number,
   list: (stripe: Stripe, window: ListWindow) => PromiseLike<unknown>
 ): Effect.fn.Return<ReadonlyArray<{ readonly json: unknown; readonly requestId: string | null }>, ChargeError> {

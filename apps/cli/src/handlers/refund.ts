@@ -1,0 +1,95 @@
+/** `purser refund`: gives one payment back, whole or in part. */
+import {
+  type ChargeIdentity, type ChargeRecord, chargeKeyOf, type Currency, Ledger, Money, RefundError, refundHoldsMoney, refundKeyOf, RefundLedger,
+  type RefundOutcome, type RefundReason, RefundRequest
+} from "@purser/core"
+import { Refunds } from "@purser/engine"
+import { Stores } from "@purser/purser"
+import { StripeRefunds } from "@purser/stripe"
+import { Effect, Layer, Result } from "effect"
+import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
+import { note, out } from "../ui/Output.ts"
+
+/** What the command line says. */
+export interface RefundOptions {
+  readonly amount: string | undefined
+  readonly refundId: string
+  readonly cause: RefundReason | null
+  readonly reason: string
+  readonly actor: string
+  readonly again: boolean
+  readonly dryRun: boolean
+  readonly json: boolean
+}
+
+const readAmount = Effect.fnUntraced(function*(amount: string | undefined, currency: Currency) {
+  if (amount === undefined) return null
+  const money = Money.fromDecimal(amount, currency, { minimumMinor: 1 })
+  return Result.isFailure(money) ? yield* refused(`--amount: ${money.failure.message}`) : money.success.amountMinor
+})
+
+const refusalText = (error: RefundError, record: ChargeRecord): string => {
+  const money = (minor: number) => `${Money.formatMinor(BigInt(minor), record.request.currency)} ${record.request.currency}`
+  const { reason } = error
+  switch (reason._tag) {
+    case "RefundTooLarge":
+      return reason.leftMinor <= 0
+        ? `nothing is left to refund of ${money(reason.receivedMinor)}`
+        : `${money(reason.requestedMinor)} is more than is left to refund: ${money(reason.leftMinor)} of ${money(reason.receivedMinor)}`
+    case "RefundConflict":
+      return `refund "${reason.refundId}" of this charge is over ${money(reason.expectedMinor)}: another refund needs another --id`
+    default:
+      return error.message
+  }
+}
+
+const textOf = (outcome: RefundOutcome, amount: string): string => {
+  const before = outcome.alreadySettled ? " (as recorded before)" : ""
+  switch (outcome._tag) {
+    case "Refunded":
+      return `refunded ${amount}: ${outcome.processorRefundId}${before}`
+    case "RefundPending":
+      return `pending ${amount}: ${outcome.processorRefundId}, ${outcome.detail}${before}`
+    case "RefundFailed":
+      return `failed: ${outcome.detail}${before}`
+    case "AlreadyRefunded":
+      return `nothing was left to refund at the processor${before}`
+    case "RefundRefused":
+      return `refused: ${outcome.detail}${before}`
+  }
+}
+
+/** Says what would go back, and gives it back. */
+export const refund = (identity: ChargeIdentity, options: RefundOptions) =>
+  Effect.gen(function*() {
+    const ledger = yield* Ledger
+    const book = yield* RefundLedger
+    const chargeKey = chargeKeyOf(identity)
+    const record = yield* ledger.find(chargeKey)
+    if (record === undefined) return yield* refused("the ledger holds no such charge")
+    const { currency } = record.request
+    const amountMinor = yield* readAmount(options.amount, currency)
+    const money = (minor: number) => `${Money.formatMinor(BigInt(minor), currency)} ${currency}`
+    if (options.dryRun) {
+      const known = yield* book.find(refundKeyOf(chargeKey, options.refundId))
+      const held = (yield* book.list(chargeKey)).filter(({ state }) => refundHoldsMoney(state)).reduce((sum, one) => sum + one.amountMinor, 0)
+      const received = record.outcome?._tag === "Succeeded" ? record.outcome.amountReceivedMinor : 0
+      return yield* note(known !== undefined
+        ? `refund "${options.refundId}" over ${money(known.amountMinor)} is ${known.state}`
+        : `${money(amountMinor ?? received - held)} would go back; ${money(received - held)} of ${money(received)} are left`)
+    }
+    const request = new RefundRequest({
+      chargeKey, refundId: options.refundId, amountMinor, reason: options.cause, actor: options.actor, note: options.reason,
+      ...(options.again ? { again: true } : {})
+    })
+    const outcome = yield* (yield* Refunds).refund(request).pipe(
+      Effect.catchTag("RefundError", (error): Effect.Effect<never, CommandFailed | RefundError> =>
+        Effect.fail(error.isRetryable ? error : refused(refusalText(error, record))))
+    )
+    yield* out(options.json ? JSON.stringify({ ...outcome, refundId: options.refundId, currency }) : textOf(outcome, money(outcome.amountMinor)))
+    if (outcome._tag !== "Refunded" && outcome._tag !== "AlreadyRefunded") {
+      return yield* new CommandFailed({ text: "the refund is not done", status: exitStatus.partial })
+    }
+  }).pipe(
+    Effect.provide(Refunds.layer.pipe(Layer.provide(StripeRefunds.layer), Layer.provideMerge(Stores.layerConfig)))
+  )
