@@ -33,6 +33,10 @@ const flags = {
     Flag.withDefault(1)
   ),
   concurrency: Flag.Int("concurrency").pipe(Flag.withDescription("Requests in flight (default: 128)"), Flag.withDefault(128)),
+  paused: Flag.Boolean("paused").pipe(
+    Flag.withDescription("Plan, and charge nothing until `purser resume stripe`; all other charging of the database rests too"),
+    Flag.withDefault(false)
+  ),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Read and check only; plan and send nothing"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false)),
   yes: Flag.Boolean("yes").pipe(Flag.withAlias("y"), Flag.withDescription("Answer every question with yes"), Flag.withDefault(false)),
@@ -113,6 +117,7 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     workers: given.workers,
     concurrency: given.concurrency,
     dryRun: given.dryRun,
+    paused: given.paused,
     json: given.json,
     yes: given.yes,
     report: Option.getOrUndefined(given.report)

@@ -1,7 +1,8 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
-import { type CapReport, type ChargeKey, DeadLetters, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
+import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
 import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type PlanReport, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
 import { loopbackTransports, Stores, type TransportName, transportNames, transports } from "@purser/purser"
+import { Database } from "@purser/postgres"
 import { StripeGateway } from "@purser/stripe"
 import { Clock, Config, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
 import { Prompt } from "effect/cli"
@@ -11,6 +12,7 @@ import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
 import { Tty } from "../ui/Tty.ts"
 import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
+import { notePauses } from "./pause.ts"
 import { checkReport, conflictText, writeReport } from "./reportFile.ts"
 import { type InputNotes, noNotes, runRows, skippedText } from "./runInput.ts"
 import { countsOf, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
@@ -29,6 +31,7 @@ export interface RunOptions {
   readonly workers: number
   readonly concurrency: number
   readonly dryRun: boolean
+  readonly paused: boolean
   readonly json: boolean
   readonly yes: boolean
   readonly report: string | undefined
@@ -141,6 +144,17 @@ interface PlannedRun {
   readonly startWorkers: Effect.Effect<void, never, Scope.Scope>
 }
 
+/** Says that the run waits. Where no other process can end a person's pause, it ends instead of waiting for ever. */
+const waitIfPaused = Effect.gen(function*() {
+  const pauses = yield* notePauses
+  if ((yield* Database).kind === "pglite" && pauses.some(({ cause }) => cause === "person")) {
+    return yield* new CommandFailed({
+      text: "Planned, and nothing charged. `purser resume stripe`, then the same command again, goes on.",
+      status: exitStatus.partial
+    })
+  }
+})
+
 /** Everything after planning. */
 const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, plan, startWorkers }: PlannedRun) {
   const runs = yield* BillingRun
@@ -159,6 +173,10 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
     Effect.onInterrupt(() => note("\nStopped. Run the same command again to go on."))
   )
   const open = openRows(yield* (yield* RunLedger).summary(id))
+  if (options.paused) {
+    yield* (yield* ChargePause).pause({ cause: "person", actor: "purser run --paused", reason: `run ${id}` })
+  }
+  if (open > 0) yield* waitIfPaused
   if (open > 0) yield* startWorkers
   const summary = yield* open === 0 ? dispatch : withProgress(dispatch, progress, open)
   const inRun = (open: CapReport) => plan.check.totals.some(({ total }) =>

@@ -5,10 +5,12 @@ import { StripeGateway } from "@purser/stripe"
 import { Effect, Layer } from "effect"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { out } from "../ui/Output.ts"
+import { notePauses } from "./pause.ts"
 
 /** Takes up every charge that nobody holds. */
 export const sweep = (json: boolean) =>
   Effect.gen(function*() {
+    yield* notePauses
     const report = yield* (yield* Sweeper).sweepOnce
     yield* out(json
       ? JSON.stringify(report)
@@ -21,7 +23,7 @@ export const sweep = (json: boolean) =>
       Sweeper.layerNoDeps.pipe(
         Layer.provide(ChargePipeline.layer),
         Layer.provide(StripeGateway.layerConfig),
-        Layer.provide(Stores.layerConfig)
+        Layer.provideMerge(Stores.layerConfig)
       )
     )
   )

@@ -1,0 +1,37 @@
+/** `purser pause` and `purser resume`: the switch that stops all charging of a database. */
+import { ChargePause, type Pause, type PauseAct } from "@purser/core"
+import { Stores } from "@purser/purser"
+import { DateTime, Effect } from "effect"
+import { note, out } from "../ui/Output.ts"
+
+/** A pause in words. */
+export const pauseText = ({ actor, cause, reason, sinceMs }: Pause): string =>
+  `charging is paused since ${DateTime.formatIso(DateTime.makeUnsafe(sinceMs))} by ${cause === "person" ? actor : `an outage (${actor})`}: ${reason}`
+
+/** Says which pauses are in force, if any, to whoever is about to wait for their end. */
+export const notePauses = Effect.gen(function*() {
+  const pauses = yield* (yield* ChargePause).inForce
+  for (const pause of pauses) yield* note(pauseText(pause))
+  if (pauses.length > 0) yield* note("waiting; `purser resume stripe` ends it")
+  return pauses
+})
+
+/** Stops charging. */
+export const pause = (act: PauseAct) =>
+  Effect.gen(function*() {
+    const switches = yield* ChargePause
+    const changed = yield* switches.pause(act)
+    if (!changed) yield* note("it was paused before; that pause stands")
+    for (const found of yield* switches.inForce) yield* out(pauseText(found))
+  }).pipe(Effect.provide(Stores.layerConfig))
+
+/** Ends every pause, an outage's too: it comes back by itself when it has to. */
+export const resume = (act: { readonly actor: string; readonly reason: string }) =>
+  Effect.gen(function*() {
+    const switches = yield* ChargePause
+    const ended = [
+      yield* switches.resume({ ...act, cause: "person" }),
+      yield* switches.resume({ ...act, cause: "outage" })
+    ]
+    yield* out(ended.includes(true) ? "charging goes on" : "charging was not paused")
+  }).pipe(Effect.provide(Stores.layerConfig))
