@@ -52,8 +52,13 @@ export const unleased = (record: ChargeRecord, worker: string): ClaimedCharge =>
 /** Money has moved, or is on its way. */
 const isMoney = (status: AccountPayment["status"]) => status === "succeeded" || status === "processing" || status === "requires_action"
 
-/** Whether the row says already what the object says. */
-const agrees = (state: ChargeRecord["state"], status: GatewayPayment["status"]): boolean => state === status
+/**
+ * Whether the row says already what the object says. Off session, a wish for the customer is a refusal with a code of its
+ * own, and the object is back where it was before.
+ */
+const agrees = (state: ChargeRecord["state"], { decline, status }: GatewayPayment): boolean =>
+  state === status
+  || (state === "requires_action" && status === "declined" && [decline?.code, decline?.declineCode].includes("authentication_required"))
 
 /** The observing step, over the services of the app. */
 export const makeObserve = Effect.fnUntraced(function*(worker: string) {
@@ -76,7 +81,7 @@ export const makeObserve = Effect.fnUntraced(function*(worker: string) {
     )
 
   const waiting = Effect.fnUntraced(function*(record: ChargeRecord, now: GatewayPayment): Effect.fn.Return<Observation, PipelineError> {
-    if (agrees(record.state, now.status)) return said("unchanged")
+    if (agrees(record.state, now)) return said("unchanged")
     const taken = yield* ledger.takeWaiting(record.chargeKey, worker)
     if (taken === undefined) return said("in_work")
     if (record.state !== "requires_action" || now.status !== "canceled") return yield* resume(taken)
