@@ -161,15 +161,15 @@ export const openMajordomoWorker = Effect.fnUntraced(function*(
         body,
         answer: (final, answer) =>
           Effect.suspend(() => {
-            if (final && !ended) {
-              ended = true
-              if (--held === 0) Latch.openUnsafe(none)
-            }
             if (muted) return Effect.void
             if (session.over) return lost
             if (final) session.finals++
             return Effect.catch(session.socket.send(mdp.answer(token, final, answer)), () => lost)
-          })
+          }).pipe(Effect.ensuring(Effect.sync(() => {
+            if (!final || ended) return
+            ended = true
+            if (--held === 0) Latch.openUnsafe(none)
+          })))
       }
     },
     flush: Effect.suspend(() => Effect.forEach([...sessions], ({ socket }) => socket.flush, { concurrency: "unbounded", discard: true })),
