@@ -1,0 +1,228 @@
+/**
+ * What every `RefundLedger` must do, driver or memory, over a ledger of the same store. Each test uses a customer of its
+ * own, so that one store serves the whole suite.
+ */
+import {
+  AlreadyRefunded, type ChargeKey, type ClaimedRefund, type Ledger, Refunded, RefundFailed, RefundLedger, RefundPending, RefundRefused, RefundRequest,
+  type RefundOutcome
+} from "@purser/core"
+import { assert, layer as testLayer } from "@effect/vitest"
+import { Effect, type Layer } from "effect"
+import { chargeFor } from "./chargeFor.ts"
+import { claimedAndAttached, declined, longMs, many, settle as settleCharge, succeeded } from "./internal/ledgerSteps.ts"
+import { StoreClock } from "./StoreClock.ts"
+
+const period = "2026-10"
+
+/** A paid charge of 10.00. */
+const paid = Effect.fnUntraced(function*(customer: string) {
+  const request = chargeFor(customer, period)
+  const charge = yield* claimedAndAttached(request, `pi_${customer}`)
+  yield* settleCharge(charge, succeeded(request.chargeKey, `pi_${customer}`), `pi_${customer}`)
+  return request.chargeKey
+})
+
+const wish = (chargeKey: ChargeKey, refundId: string, amountMinor: number | null, again?: boolean) =>
+  new RefundRequest({
+    chargeKey, refundId, amountMinor: amountMinor as RefundRequest["amountMinor"], reason: "duplicate", actor: "ada", note: "test",
+    ...(again === undefined ? {} : { again })
+  })
+
+const claim = (request: RefundRequest, worker = "w1") => Effect.flatMap(RefundLedger, (book) => book.claim(request, worker))
+const mustClaim = (request: RefundRequest, worker = "w1") =>
+  Effect.flatMap(claim(request, worker), (answer) =>
+    answer._tag === "Claimed" ? Effect.succeed(answer.refund) : Effect.die(new Error(`expected Claimed, got ${answer._tag}`)))
+const settle = (refund: ClaimedRefund, outcome: RefundOutcome, pollAfterMs?: number) =>
+  Effect.flatMap(RefundLedger, (book) => book.settle({ lease: refund.lease, outcome, ...(pollAfterMs === undefined ? {} : { pollAfterMs }) }))
+const sweep = (refund: ClaimedRefund) =>
+  Effect.flatMap(RefundLedger, (book) =>
+    Effect.map(book.takeExpired("sweeper", many), (taken) => taken.filter(({ lease }) => lease.refundKey === refund.lease.refundKey)))
+
+const common = (refund: ClaimedRefund) => ({
+  refundKey: refund.lease.refundKey, chargeKey: refund.chargeKey, amountMinor: refund.amountMinor, alreadySettled: false
+})
+const refunded = (refund: ClaimedRefund, id = "re_1") => new Refunded({ ...common(refund), processorRefundId: id })
+const refused = (refund: ClaimedRefund) => new RefundRefused({ ...common(refund), code: "permission_denied", detail: "no" })
+
+/** The trail is gapless, each step starts where the last ended, and it ends at the row. */
+const assertTrail = Effect.fnUntraced(function*(refund: ClaimedRefund) {
+  const book = yield* RefundLedger
+  const events = yield* book.events(refund.lease.refundKey)
+  const record = yield* book.find(refund.lease.refundKey)
+  assert.deepStrictEqual(events.map(({ sequence }) => sequence), events.map((_, index) => index + 1))
+  for (const [index, event] of events.entries()) assert.strictEqual(event.from, index === 0 ? null : events[index - 1]!.to)
+  assert.deepStrictEqual([events.at(-1)!.to, events.at(-1)!.attempt], [record!.state, record!.attempt])
+  return events
+})
+
+/** Runs the suite against a book and its ledger; the layer is built once. */
+export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger | StoreClock, E>): void =>
+  testLayer(layer, { timeout: 120_000 })(`RefundLedger: ${name}`, (it) => {
+    it.effect("stores a refund before anything is sent, with who asked and why, and gives it to one", () =>
+      Effect.gen(function*() {
+        const chargeKey = yield* paid("r-stored")
+        const refund = yield* mustClaim(wish(chargeKey, "1", 400))
+        assert.deepInclude({ ...refund }, {
+          state: "requested", amountMinor: 400, currency: "usd", reason: "duplicate", paymentIntentId: "pi_r-stored", chargeId: "ch_pi_r-stored",
+          processorRefundId: null, attempt: 1, resumed: false
+        })
+        const second = yield* claim(wish(chargeKey, "1", 400), "w2")
+        assert.strictEqual(second._tag, "InProgress")
+        const [record] = yield* (yield* RefundLedger).list(chargeKey)
+        assert.deepInclude({ ...record }, { refundId: "1", state: "requested", actor: "ada", note: "test", outcome: null })
+        assert.strictEqual((yield* assertTrail(refund)).length, 1)
+      }))
+
+    it.effect("gives a later request the recorded outcome, whatever it was", () =>
+      Effect.gen(function*() {
+        const outcomes: ReadonlyArray<readonly [string, (refund: ClaimedRefund) => RefundOutcome]> = [
+          ["succeeded", refunded],
+          ["pending", (refund) => new RefundPending({ ...common(refund), processorRefundId: "re_1", detail: "later" })],
+          ["failed", (refund) => new RefundFailed({ ...common(refund), processorRefundId: "re_1", detail: "expired card" })],
+          ["already_refunded", (refund) => new AlreadyRefunded({ ...common(refund), detail: "elsewhere" })],
+          ["refused", refused]
+        ]
+        for (const [state, make] of outcomes) {
+          const chargeKey = yield* paid(`r-again-${state}`)
+          const refund = yield* mustClaim(wish(chargeKey, "1", null))
+          assert.strictEqual(refund.amountMinor, 1000)
+          const outcome = make(refund)
+          assert.deepStrictEqual(yield* settle(refund, outcome, longMs), { _tag: "Settled", outcome })
+          const again = yield* claim(wish(chargeKey, "1", null), "w2")
+          assert.strictEqual(again._tag, "AlreadySettled")
+          if (again._tag === "AlreadySettled") assert.deepStrictEqual({ ...again.outcome }, { ...outcome, alreadySettled: true })
+          assert.strictEqual((yield* (yield* RefundLedger).find(refund.lease.refundKey))?.state, state)
+          yield* assertTrail(refund)
+        }
+      }))
+
+    it.effect("tells two equal parts apart by their ids, and refuses another amount under one id", () =>
+      Effect.gen(function*() {
+        const chargeKey = yield* paid("r-parts")
+        const first = yield* mustClaim(wish(chargeKey, "1", 300))
+        const second = yield* mustClaim(wish(chargeKey, "2", 300))
+        assert.notStrictEqual(first.lease.refundKey, second.lease.refundKey)
+        assert.deepStrictEqual(yield* claim(wish(chargeKey, "1", 301)), { _tag: "Conflict", expectedMinor: 300, actualMinor: 301 })
+      }))
+
+    it.effect("lets no more go back than was received, counting what may have gone", () =>
+      Effect.gen(function*() {
+        const chargeKey = yield* paid("r-limit")
+        const first = yield* mustClaim(wish(chargeKey, "1", 700))
+        assert.deepStrictEqual(yield* claim(wish(chargeKey, "2", 301)), { _tag: "TooLarge", requestedMinor: 301, leftMinor: 300, receivedMinor: 1000 })
+        yield* settle(first, refused(first))
+        const second = yield* mustClaim(wish(chargeKey, "2", 1000))
+        yield* settle(second, new RefundFailed({ ...common(second), processorRefundId: "re_9", detail: "came back" }))
+        const third = yield* mustClaim(wish(chargeKey, "3", null))
+        assert.strictEqual(third.amountMinor, 1000)
+        assert.strictEqual((yield* claim(wish(chargeKey, "4", null)))._tag, "TooLarge")
+      }))
+
+    it.effect("of many requests at once, those that fit get in", () =>
+      Effect.gen(function*() {
+        const chargeKey = yield* paid("r-many")
+        const answers = yield* Effect.forEach(Array.from({ length: 25 }, (_, i) => i), (i) => claim(wish(chargeKey, `p${i}`, 90), `w${i}`), {
+          concurrency: "unbounded"
+        })
+        assert.strictEqual(answers.filter(({ _tag }) => _tag === "Claimed").length, 11)
+        assert.strictEqual(answers.filter(({ _tag }) => _tag === "TooLarge").length, 14)
+      }))
+
+    it.effect("of many requests for one refund, one gets it", () =>
+      Effect.gen(function*() {
+        const chargeKey = yield* paid("r-race")
+        const answers = yield* Effect.forEach(Array.from({ length: 20 }, (_, i) => i), (i) => claim(wish(chargeKey, "1", 500), `w${i}`), {
+          concurrency: "unbounded"
+        })
+        assert.strictEqual(answers.filter(({ _tag }) => _tag === "Claimed").length, 1)
+        assert.strictEqual(answers.filter(({ _tag }) => _tag === "InProgress").length, 19)
+      }))
+
+    it.effect("refuses what is not paid", () =>
+      Effect.gen(function*() {
+        const unknown = chargeFor("r-nobody", period)
+        assert.deepStrictEqual(yield* claim(wish(unknown.chargeKey, "1", 1)), { _tag: "NotPaid", state: null })
+        const request = chargeFor("r-declined", period)
+        const charge = yield* claimedAndAttached(request, "pi_r")
+        assert.deepStrictEqual(yield* claim(wish(request.chargeKey, "1", 1)), { _tag: "NotPaid", state: "attached" })
+        yield* settleCharge(charge, declined(request.chargeKey, "pi_r"), "pi_r")
+        assert.deepStrictEqual(yield* claim(wish(request.chargeKey, "1", 1)), { _tag: "NotPaid", state: "declined" })
+      }))
+
+    it.effect("fences off a holder whose lease ran out, except for the processor's own evidence", () =>
+      Effect.gen(function*() {
+        const book = yield* RefundLedger
+        const chargeKey = yield* paid("r-fence")
+        const old = yield* mustClaim(wish(chargeKey, "1", 1000))
+        yield* StoreClock.advance(longMs)
+        const [taken] = yield* sweep(old)
+        assert.deepStrictEqual([taken?.resumed, taken?.attempt], [true, 1])
+        assert.isFalse(yield* book.extend(old.lease))
+        assert.isTrue(yield* book.extend(taken!.lease))
+        yield* book.handBack(old.lease, 0, "too late")
+        assert.deepStrictEqual(yield* sweep(old), [])
+        assert.deepStrictEqual(yield* settle(old, refused(old)), { _tag: "LeaseLost" })
+        assert.strictEqual((yield* settle(old, refunded(old)))._tag, "Settled")
+        assert.strictEqual((yield* settle(taken!, refused(taken!)))._tag, "Recorded")
+        assert.strictEqual((yield* settle(taken!, refunded(taken!, "re_other")))._tag, "Recorded")
+        assert.strictEqual((yield* book.find(old.lease.refundKey))?.processorRefundId, "re_1")
+        yield* assertTrail(old)
+      }))
+
+    it.effect("comes back to a pending refund when it is time; a success may still fail, a failure is final", () =>
+      Effect.gen(function*() {
+        const book = yield* RefundLedger
+        const chargeKey = yield* paid("r-pending")
+        const refund = yield* mustClaim(wish(chargeKey, "1", 1000))
+        const pending = new RefundPending({ ...common(refund), processorRefundId: "re_1", detail: "later" })
+        yield* settle(refund, pending, longMs * 2)
+        yield* StoreClock.advance(longMs)
+        assert.deepStrictEqual(yield* sweep(refund), [])
+        yield* StoreClock.advance(longMs)
+        const [taken] = yield* sweep(refund)
+        assert.deepStrictEqual([taken?.state, taken?.processorRefundId], ["pending", "re_1"])
+        assert.strictEqual((yield* settle(taken!, pending, longMs))._tag, "Recorded")
+        assert.strictEqual((yield* settle(taken!, refunded(taken!)))._tag, "Settled")
+        const failed = new RefundFailed({ ...common(refund), processorRefundId: "re_1", detail: "came back" })
+        assert.strictEqual((yield* settle(refund, failed))._tag, "Settled")
+        assert.strictEqual((yield* settle(refund, refunded(refund)))._tag, "Recorded")
+        assert.strictEqual((yield* book.find(refund.lease.refundKey))?.state, "failed")
+        yield* StoreClock.advance(longMs * 3)
+        assert.deepStrictEqual(yield* sweep(refund), [])
+        yield* assertTrail(refund)
+      }))
+
+    it.effect("asks again for a refused one by an explicit act alone, as the next attempt, if it still fits", () =>
+      Effect.gen(function*() {
+        const chargeKey = yield* paid("r-reasked")
+        const refund = yield* mustClaim(wish(chargeKey, "1", 1000))
+        yield* settle(refund, refused(refund))
+        assert.strictEqual((yield* claim(wish(chargeKey, "1", 1000)))._tag, "AlreadySettled")
+        const other = yield* mustClaim(wish(chargeKey, "2", 100))
+        assert.strictEqual((yield* claim(wish(chargeKey, "1", 1000, true)))._tag, "TooLarge")
+        yield* settle(other, refused(other))
+        const again = yield* mustClaim(wish(chargeKey, "1", 1000, true))
+        assert.deepStrictEqual([again.attempt, again.resumed], [2, true])
+        assert.strictEqual((yield* claim(wish(chargeKey, "1", 1000, true)))._tag, "InProgress")
+        yield* settle(again, refunded(again))
+        assert.strictEqual((yield* claim(wish(chargeKey, "1", 1000, true)))._tag, "AlreadySettled")
+        yield* assertTrail(refund)
+      }))
+
+    it.effect("counts by period, currency and state", () =>
+      Effect.gen(function*() {
+        const book = yield* RefundLedger
+        const request = chargeFor("r-report", "2019-01")
+        const charge = yield* claimedAndAttached(request, "pi_report")
+        yield* settleCharge(charge, succeeded(request.chargeKey, "pi_report"), "pi_report")
+        for (const id of ["1", "2"]) {
+          const refund = yield* mustClaim(wish(request.chargeKey, id, 250))
+          yield* settle(refund, refunded(refund, `re_${id}`))
+        }
+        const rows = yield* book.report("2019-01")
+        assert.deepStrictEqual(rows.map((row) => ({ ...row })), [
+          { billingPeriod: "2019-01", currency: "usd", state: "succeeded", refunds: 2, amountMinor: 500n }
+        ])
+        assert.isTrue((yield* book.report()).length >= rows.length)
+      }))
+  })
