@@ -2,13 +2,13 @@
  * A shop with two workers behind every delivery: the naive one, which gives Stripe the key that the sender wrote, and ours.
  * Both charge at one simulator; its books count the payments of each.
  */
-import { type ChargeHandler, type ChargeRequest, SpendCap } from "@purser/core"
+import { type ChargeHandler, type ChargeRequest, Currency, defaultNamespace, parsePeriod, SpendCap } from "@purser/core"
 import { ChargePipeline, PipelineOptions } from "@purser/engine"
 import { PgLedger, PgSpendCap } from "@purser/postgres"
 import { layerPglite } from "@purser/postgres/TestDatabase"
 import { StripeClient, StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
-import { Context, Effect, Layer, Queue, Redacted } from "effect"
+import { Context, Effect, Layer, Queue, Redacted, Result, Schema } from "effect"
 import { createHash } from "node:crypto"
 
 /** The period of every bill here. */
@@ -29,10 +29,12 @@ export const bill = (customer: string, key: string, more: Readonly<Record<string
 export class Shop extends Context.Service<Shop, {
   /** Both workers charge; the answer is ours. */
   readonly serve: ChargeHandler
+  /** Our worker alone. */
+  readonly oursOnly: ChargeHandler
   /** Waits for the next delivery that both workers have charged for. */
   readonly served: Effect.Effect<ChargeRequest>
   /** Payments by the simulator's books: of the naive worker, and ours. */
-  readonly payments: (customer: string) => Effect.Effect<readonly [naive: number, ours: number]>
+  readonly payments: (customer: string, billingPeriod?: string) => Effect.Effect<readonly [naive: number, ours: number]>
 }>()("@purser/test-interop/Shop") {
   /** On a database and a simulator of its own, with a cap that has room. */
   static readonly layer = Layer.effect(Shop, Effect.gen(function*() {
@@ -61,23 +63,22 @@ export class Shop extends Context.Service<Shop, {
           })
         }).then((response) => response.ok ? response.text() : response.text().then((text) => Promise.reject(new Error(text))))
       )
+    for (const billingPeriod of [period, "Q3-2026"]) {
+      yield* cap.open({
+        namespace: defaultNamespace,
+        billingPeriod: Result.getOrThrow(parsePeriod(billingPeriod)),
+        currency: Schema.decodeSync(Currency)("usd"),
+        expectedMinor: 1_000_000n,
+        headroomPercent: 110
+      })
+    }
+    const oursOnly: ChargeHandler = (request) => Effect.tap(pipeline.charge(request), () => Queue.offer(deliveries, request))
     return Shop.of({
-      serve: (request) =>
-        Effect.gen(function*() {
-          yield* Effect.ignore(cap.open({
-            namespace: request.namespace,
-            billingPeriod: request.billingPeriod,
-            currency: request.currency,
-            expectedMinor: 1_000_000n,
-            headroomPercent: 110
-          }))
-          yield* naively(request)
-          const outcome = yield* pipeline.charge(request)
-          yield* Queue.offer(deliveries, request)
-          return outcome
-        }),
+      serve: (request) => Effect.andThen(naively(request), oursOnly(request)),
+      oursOnly,
       served: Queue.take(deliveries),
-      payments: (customer) => Effect.all([sim.payments(`naive ${customer}`, period), sim.payments(customer, period)])
+      payments: (customer, billingPeriod = period) =>
+        Effect.all([sim.payments(`naive ${customer}`, billingPeriod), sim.payments(customer, billingPeriod)])
     })
   })).pipe(
     Layer.provide(ChargePipeline.layer),
