@@ -88,10 +88,10 @@ const openCap = Effect.fnUntraced(function*(
 const withWebhooks = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSER_WEBHOOK_SECRET")), (secret) =>
   Option.isSome(secret) ? PurserWebhooks.layerServing : Layer.empty)).pipe(Layer.provideMerge(layerConfig))
 
-const webHandler = Effect.map(Effect.serviceOption(WebhookHttp), (http): PurserHandle["webhooks"] =>
+const webHandler = Effect.flatMap(Effect.serviceOption(WebhookHttp), (http): Effect.Effect<PurserHandle["webhooks"]> =>
   Option.isSome(http)
-    ? PurserWebhooks.toWebHandler(http.value)
-    : () => Promise.reject(new Error("PURSER_WEBHOOK_SECRET is not set")))
+    ? Effect.provideService(PurserWebhooks.webHandler, WebhookHttp, http.value)
+    : Effect.succeed(() => Promise.reject(new Error("PURSER_WEBHOOK_SECRET is not set"))))
 
 /** Purser as a layer, and as an object. */
 export const Purser = {

@@ -5,7 +5,7 @@ import type { ChargeGateway, Ledger, Sightings, WebhookInbox } from "@purser/cor
 import { type ChargePipeline, WebhookHttp, Webhooks } from "@purser/engine"
 import { StripeAccount, type StripeConfigError, StripeWebhooks } from "@purser/stripe"
 import { type Config, Effect, Layer } from "effect"
-import { HttpEffect } from "effect/http"
+import { HttpEffect, type HttpServerRequest } from "effect/http"
 
 /** What webhooks are built on. */
 export type WebhookNeeds = ChargeGateway | ChargePipeline | Ledger | Sightings | WebhookInbox
@@ -16,17 +16,18 @@ export const PurserWebhooks: {
   readonly layer: Layer.Layer<Webhooks, Config.ConfigError | StripeConfigError, WebhookNeeds>
   /** The handler, with a loop in the background that deals with events as they come. */
   readonly layerServing: Layer.Layer<WebhookHttp | Webhooks, Config.ConfigError | StripeConfigError, WebhookNeeds>
-  /** The handler as a function of the web's own types, for servers that know no Effect. */
-  readonly toWebHandler: (http: WebhookHttp["Service"]) => (request: Request) => Promise<Response>
+  /** The handler as a function of the web's own types, for servers that know no Effect; it logs as its maker does. */
+  readonly webHandler: Effect.Effect<(request: Request) => Promise<Response>, never, WebhookHttp>
 } = (() => {
   const layer = Webhooks.layerNoDeps.pipe(Layer.provide(Layer.mergeAll(StripeWebhooks.layerConfig, StripeAccount.layerConfig)))
   const loop = Layer.effectDiscard(Effect.flatMap(Webhooks, ({ run }) => Effect.forkScoped(run)))
   return {
     layer,
     layerServing: Layer.mergeAll(WebhookHttp.layer, loop).pipe(Layer.provideMerge(layer)),
-    toWebHandler: ({ handle }) => {
-      const handler = HttpEffect.toWebHandler(handle)
-      return (request) => handler(request)
-    }
+    webHandler: Effect.gen(function*() {
+      const { handle } = yield* WebhookHttp
+      const handler = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest>(yield* Effect.context<never>())(handle)
+      return (request: Request) => handler(request)
+    })
   }
 })()
