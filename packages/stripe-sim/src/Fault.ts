@@ -8,7 +8,7 @@ import { Schema } from "effect"
 
 /**
  * Which requests. A text may hold `*` (any text without `/`) and `**` (any text). `customer` and `metadata` look at
- * the request's parameters and at the PaymentIntent in its path. Of the requests that match, the fault fires from
+ * the request's parameters and at the PaymentIntent, charge or invoice in its path. Of the requests that match, the fault fires from
  * the `nth` (default 1) for `times` of them (default 1, "always" for no end).
  */
 export const FaultMatch = Schema.Struct({

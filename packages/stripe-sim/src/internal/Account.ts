@@ -8,7 +8,15 @@ import type Stripe from "stripe"
 import * as TestCards from "../TestCards.ts"
 import type { Problem } from "./answer.ts"
 import { Collection } from "./Collection.ts"
-import type { ChargeRecord, CustomerRecord, IntentRecord, PaymentMethodRecord, RefundRecord } from "./records.ts"
+import type {
+  ChargeRecord,
+  CustomerRecord,
+  IntentRecord,
+  InvoiceItemRecord,
+  InvoiceRecord,
+  PaymentMethodRecord,
+  RefundRecord
+} from "./records.ts"
 import type { Timeline } from "./Timeline.ts"
 
 /** What an account is made with. */
@@ -22,6 +30,9 @@ export interface AccountSettings {
   /** How long a bank debit takes to settle on the virtual clock. */
   readonly bankSettlesMs: number
 }
+
+/** The group of the items that wait for the customer's next invoice. */
+export const pendingOf = (customerId: string): string => `pending ${customerId}`
 
 /** A payment that succeeded while a request was being answered. */
 export interface Movement {
@@ -40,6 +51,9 @@ export class Account {
   readonly intents = new Collection<IntentRecord>((intent) => intent.customer)
   readonly charges = new Collection<ChargeRecord>((charge) => charge.customer)
   readonly refunds = new Collection<RefundRecord>((refund) => refund.charge)
+  readonly invoices = new Collection<InvoiceRecord>((invoice) => invoice.customer)
+  /** By invoice, those that wait for one by `pendingOf` their customer. */
+  readonly invoiceItems = new Collection<InvoiceItemRecord>((item) => item.invoice ?? pendingOf(item.customer))
   /** Objects that a running request holds. */
   readonly locked = new Set<string>()
   /** Payments made since the journal last looked. */
@@ -60,6 +74,18 @@ export class Account {
   /** The virtual time in whole seconds, as Stripe stamps objects. */
   get nowS(): number {
     return Math.floor(this.nowMs / 1000)
+  }
+  /** The time in whole seconds for what belongs to this customer. */
+  nowSFor(_customerId: string | null): number {
+    return this.nowS
+  }
+  /** The test clock that this customer lives on. */
+  testClockOf(_customerId: string): string | null {
+    return null
+  }
+  /** Plans something on the clock of this customer. */
+  laterFor(_customerId: string | null, delayMs: number, run: () => void): void {
+    this.later(delayMs, run)
   }
   /** A new id with Stripe's prefix. */
   nextId(prefix: string): string {

@@ -31,8 +31,10 @@ export interface SimulatorSettings extends Omit<AccountSettings, "timeline" | "n
 
 const defaultLaterMs = 60_000
 
+const locking = ["/v1/payment_intents/", "/v1/invoices/", "/v1/charges/", "/v1/refunds/"]
+
 const heldObject = (call: Call): string | undefined =>
-  call.method === "POST" && call.path.startsWith("/v1/payment_intents/") ? call.path.split("/")[3] : undefined
+  call.method === "POST" && locking.some((start) => call.path.startsWith(start)) ? call.path.split("/")[3] : undefined
 
 /** The simulator's state and what can be done to it. */
 export class Simulator {

@@ -8,6 +8,7 @@ import type Stripe from "stripe"
 import { authenticationRequired, type Decline } from "../TestCards.ts"
 import type { Account } from "./Account.ts"
 import { type Answer, declined, ok } from "./answer.ts"
+import { follow } from "./invoiceState.ts"
 import type { ChargeRecord, IntentRecord, PaymentMethodRecord } from "./records.ts"
 import * as render from "./render.ts"
 
@@ -46,6 +47,7 @@ const newCharge = (
 const become = (account: Account, intent: IntentRecord, type: Stripe.Event.Type): IntentRecord => {
   account.intents.put(intent)
   account.emit(type, () => render.paymentIntent(intent))
+  if (intent.invoice !== null) follow(account, intent)
   return intent
 }
 

@@ -10,7 +10,7 @@ import { type Answer, declined, invalid, missing, ok, refuse } from "./answer.ts
 import { authenticationRequired } from "../TestCards.ts"
 import { checkTerms } from "./checks.ts"
 import { page } from "./lists.ts"
-import { integer, mergeMetadata, type Params, required, type Rule, text, textOr, texts } from "./params.ts"
+import { integer, mergeMetadata, type Params, required, type Rule, text, textOr, texts, unexpandable } from "./params.ts"
 import type { ChargeRecord, PaymentMethodRecord } from "./records.ts"
 import * as refunds from "./refunds.ts"
 import * as render from "./render.ts"
@@ -122,10 +122,8 @@ const retrieve = (account: Account, params: Params, id: string): Answer =>
   found(account, id, (charge) => {
     const wanted = texts(params, "expand")
     if (wanted.length === 0) return shown(charge)
-    const unknown = wanted.find((name) => !["customer", "payment_intent", "refunds"].includes(name))
-    if (unknown !== undefined) {
-      return invalid(`This property cannot be expanded (${unknown}).`, "expand", "property_cannot_be_expanded")
-    }
+    const refused = unexpandable(params, ["customer", "payment_intent", "refunds"])
+    if (refused !== undefined) return refused
     const customer = wanted.includes("customer") ? account.customer(charge.customer ?? "") : undefined
     const intent = wanted.includes("payment_intent") ? account.intents.get(charge.intent ?? "") : undefined
     const body = render.charge(charge, {
@@ -155,7 +153,7 @@ const list = (account: Account, params: Params): Answer => {
     url: "/v1/charges",
     what: "charge",
     // An intent's attempts are among the few charges of its customer.
-    group: intent === undefined ? undefined : account.intents.get(intent)?.customer ?? undefined,
+    group: text(params, "customer") ?? account.intents.get(intent ?? "")?.customer ?? undefined,
     show: (charge) => render.charge(charge),
     ...(intent === undefined ? {} : { where: (charge: ChargeRecord) => charge.intent === intent })
   })

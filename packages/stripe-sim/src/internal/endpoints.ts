@@ -5,6 +5,8 @@ import { type Answer, unrecognized } from "./answer.ts"
 import type { Account } from "./Account.ts"
 import * as charges from "./charges.ts"
 import * as customers from "./customers.ts"
+import * as invoiceItems from "./invoiceItems.ts"
+import * as invoices from "./invoices.ts"
 import { check } from "./params.ts"
 import * as paymentIntents from "./paymentIntents.ts"
 import * as paymentMethods from "./paymentMethods.ts"
@@ -12,7 +14,8 @@ import * as refunds from "./refunds.ts"
 import type { Call, Route } from "./route.ts"
 
 const routes: ReadonlyMap<string, Route> = new Map(
-  [...customers.routes, ...paymentMethods.routes, ...paymentIntents.routes, ...charges.routes, ...refunds.routes]
+  [customers, paymentMethods, paymentIntents, charges, refunds, invoiceItems, invoices]
+    .flatMap(({ routes: of }) => of)
     .map((route) => [`${route.method} ${route.path}`, route])
 )
 

@@ -4,6 +4,7 @@
 import type { Fault, FaultAction, FaultMatch } from "../Fault.ts"
 import type { Account } from "./Account.ts"
 import { inHash, text } from "./params.ts"
+import type { MetadataRecord } from "./records.ts"
 import type { Call } from "./route.ts"
 
 interface Rule {
@@ -36,9 +37,12 @@ const glob = (pattern: string | undefined): RegExp | undefined =>
       }$`
     )
 
-const intentOf = (account: Account, path: string) => {
-  const id = path.startsWith("/v1/payment_intents/") ? path.split("/")[3] : undefined
-  return id === undefined ? undefined : account.intents.get(id)
+/** The object in the path, where it is one that belongs to a customer. */
+const objectOf = (account: Account, path: string): { readonly customer: string | null; readonly metadata: MetadataRecord } | undefined => {
+  const [, , resource, id = ""] = path.split("/")
+  if (resource === "payment_intents") return account.intents.get(id)
+  if (resource === "invoices") return account.invoices.get(id)
+  return resource === "charges" ? account.charges.get(id) : undefined
 }
 
 const applies = (account: Account, rule: Rule, call: Call): boolean => {
@@ -47,10 +51,10 @@ const applies = (account: Account, rule: Rule, call: Call): boolean => {
   if (rule.path !== undefined && !rule.path.test(call.path)) return false
   if (rule.key !== undefined && (call.key === undefined || !rule.key.test(call.key))) return false
   if (customer === undefined && metadata === undefined) return true
-  const intent = intentOf(account, call.path)
-  if (customer !== undefined && customer !== (text(call.params, "customer") ?? intent?.customer)) return false
+  const object = objectOf(account, call.path)
+  if (customer !== undefined && customer !== (text(call.params, "customer") ?? object?.customer)) return false
   return Object.entries(metadata ?? {}).every(([name, value]) =>
-    (inHash(call.params, "metadata", name) ?? intent?.metadata[name]) === value
+    (inHash(call.params, "metadata", name) ?? object?.metadata[name]) === value
   )
 }
 

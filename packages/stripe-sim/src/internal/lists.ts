@@ -47,7 +47,7 @@ export const page = <A extends Listed>(
   const fromS = Math.max(exactS ?? 0, bound(params, "gte") ?? 0, (bound(params, "gt") ?? -1) + 1)
   const toS = Math.min(exactS ?? Infinity, bound(params, "lte") ?? Infinity, (bound(params, "lt") ?? Infinity) - 1)
   const found: Array<A> = []
-  const group = text(params, "customer") ?? options.group
+  const group = "group" in options ? options.group : text(params, "customer")
   for (const item of items.newestFirst(group, after === undefined ? undefined : cursor?.seq)) {
     // Time never runs backwards, so everything further on is older still.
     if (item.createdS < fromS) break

@@ -25,6 +25,7 @@ export type Rule =
   | "int"
   | "bool"
   | "hash"
+  | "hashes"
   | "strings"
   | "retired"
   | "range"
@@ -103,6 +104,9 @@ const checkOne = (name: string, value: ParamValue, rule: Rule, apiVersion: strin
       "parameter_invalid_empty"
     )
   }
+  if (rule === "hashes") {
+    return isArray(value) && value.every(isHash) ? undefined : invalid("Invalid array", name)
+  }
   if (rule === "hash") return isHash(value) ? undefined : invalid("Invalid object", name)
   if (rule === "range") return checkRange(name, value)
   if (rule === "strings" || rule === "retired") {
@@ -159,6 +163,14 @@ export const check = (params: Params, rules: Rules, apiVersion: string): Answer 
   return undefined
 }
 
+/** The 400 for the first `expand` that the endpoint cannot do, or undefined. */
+export const unexpandable = (params: Params, known: ReadonlyArray<string>): Answer | undefined => {
+  const unknown = texts(params, "expand").find((name) => !known.includes(name))
+  return unknown === undefined
+    ? undefined
+    : invalid(`This property cannot be expanded (${unknown}).`, "expand", "property_cannot_be_expanded")
+}
+
 /** The 400 for a parameter that must be there. */
 export const required = (name: string): Answer =>
   invalid(`Missing required param: ${name}.`, name, "parameter_missing")
@@ -185,6 +197,18 @@ export const textOr = (params: Params, name: string, kept: string | null): strin
 export const texts = (params: Params, name: string): ReadonlyArray<string> => {
   const value = params[name]
   return value !== undefined && isArray(value) ? value.filter((item) => typeof item === "string") : []
+}
+
+/** A checked list of hashes. */
+export const hashes = (params: Params, name: string): ReadonlyArray<Params> => {
+  const value = params[name]
+  return value !== undefined && isArray(value) ? value.filter(isHash) : []
+}
+
+/** A checked hash. */
+export const hashOf = (params: Params, name: string): Params | undefined => {
+  const value = params[name]
+  return value !== undefined && isHash(value) ? value : undefined
 }
 
 /** One entry of a hash parameter, when it is a text. */

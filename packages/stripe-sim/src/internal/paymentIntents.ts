@@ -8,7 +8,7 @@ import { type Answer, invalid, missing, ok, refuse } from "./answer.ts"
 import { attempt, type AttemptOptions, shown } from "./attempt.ts"
 import { checkCustomer, checkTerms } from "./checks.ts"
 import { page } from "./lists.ts"
-import { inHash, integer, mergeMetadata, type Params, required, text, textOr, texts } from "./params.ts"
+import { inHash, integer, mergeMetadata, type Params, required, text, textOr, texts, unexpandable } from "./params.ts"
 import { cancelRules, confirmRules, createRules, listRules, retrieveRules, updateRules } from "./paymentIntentRules.ts"
 import type { IntentRecord, IntentStatus, PaymentMethodRecord } from "./records.ts"
 import * as render from "./render.ts"
@@ -19,10 +19,8 @@ const confirmable: ReadonlyArray<IntentStatus> = ["requires_payment_method", "re
 const show = (account: Account, params: Params) => (intent: IntentRecord): Answer => {
   const wanted = texts(params, "expand")
   if (wanted.length === 0) return shown(intent)
-  const unknown = wanted.find((name) => !["customer", "latest_charge", "payment_method"].includes(name))
-  if (unknown !== undefined) {
-    return invalid(`This property cannot be expanded (${unknown}).`, "expand", "property_cannot_be_expanded")
-  }
+  const refused = unexpandable(params, ["customer", "latest_charge", "payment_method"])
+  if (refused !== undefined) return refused
   // Expanded objects change later, so what was shown is written out now.
   const charge = wanted.includes("latest_charge") ? account.charges.get(intent.latestCharge ?? "") : undefined
   const method = wanted.includes("payment_method") ? account.paymentMethod(intent.paymentMethod ?? "") : undefined
@@ -157,7 +155,8 @@ const create = (account: Account, params: Params): Answer => {
     failure: null,
     latestCharge: null,
     canceledAtS: null,
-    cancellationReason: null
+    cancellationReason: null,
+    invoice: null
   }
   const methodId = text(params, "payment_method")
   if (methodId === undefined) {
@@ -216,6 +215,14 @@ const cancel = (account: Account, params: Params, id: string): Answer =>
     if (!confirmable.includes(intent.status)) {
       return refuse(
         `You cannot cancel this PaymentIntent because it has a status of ${intent.status}. Only a PaymentIntent with one of the following statuses may be canceled: requires_payment_method, requires_capture, requires_confirmation, requires_action, processing.`,
+        "payment_intent_unexpected_state",
+        undefined,
+        intent
+      )
+    }
+    if (intent.invoice !== null) {
+      return refuse(
+        "You cannot cancel this PaymentIntent because it was created by an Invoice. You can void the Invoice instead.",
         "payment_intent_unexpected_state",
         undefined,
         intent

@@ -73,6 +73,8 @@ export interface IntentRecord {
   readonly latestCharge: string | null
   readonly canceledAtS: number | null
   readonly cancellationReason: string | null
+  /** The invoice that made it. */
+  readonly invoice: string | null
 }
 
 /** A charge: an attempt of a PaymentIntent, or a payment of the old one-call API (`intent` is null). */
@@ -93,6 +95,57 @@ export interface ChargeRecord {
   readonly refundedMinor: number
   /** The dispute about it, if there is one. */
   readonly dispute: string | null
+}
+
+/** An amount to be invoiced; on an invoice it is a line. */
+export interface InvoiceItemRecord {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly lineId: string
+  readonly customer: string
+  /** Null while it waits for an invoice. */
+  readonly invoice: string | null
+  readonly amountMinor: number
+  readonly quantity: number
+  readonly currency: string
+  readonly description: string | null
+  readonly periodStartS: number
+  readonly periodEndS: number
+  readonly metadata: MetadataRecord
+}
+
+/** An invoice. Its lines are the items that name it. */
+export interface InvoiceRecord {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly status: "draft" | "open" | "paid" | "uncollectible" | "void"
+  readonly customer: string
+  readonly currency: string
+  readonly collection: "charge_automatically" | "send_invoice"
+  readonly autoAdvance: boolean
+  readonly finalizesAtS: number | null
+  readonly nextAttemptS: number | null
+  readonly attempts: number
+  readonly dueS: number | null
+  readonly daysUntilDue: number | null
+  readonly number: string | null
+  readonly description: string | null
+  readonly footer: string | null
+  readonly statementDescriptor: string | null
+  readonly defaultPaymentMethod: string | null
+  readonly metadata: MetadataRecord
+  /** The sum of the lines once finalized; before, the lines say it. */
+  readonly totalMinor: number | null
+  readonly paidMinor: number
+  readonly paidOffStripe: boolean
+  readonly paymentId: string
+  readonly intent: string | null
+  readonly finalizedS: number | null
+  readonly paidS: number | null
+  readonly voidedS: number | null
+  readonly uncollectibleS: number | null
 }
 
 /** A refund: part or all of a charge given back. */
