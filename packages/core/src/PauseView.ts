@@ -6,7 +6,7 @@ import { Effect, Latch } from "effect"
 import type { ChargePause, Pause } from "./ChargePause.ts"
 
 /** The waiting half of `ChargePause`, and the way to change it. */
-export interface PauseView extends Pick<ChargePause["Service"], "whenOpen" | "whenOutage" | "view"> {
+export interface PauseView extends Pick<ChargePause["Service"], "whenOpen" | "whenPaused" | "whenOutage" | "view"> {
   readonly show: (pauses: ReadonlyArray<Pause>) => Effect.Effect<void>
 }
 
@@ -14,20 +14,20 @@ export interface PauseView extends Pick<ChargePause["Service"], "whenOpen" | "wh
 export const makePauseView = (known: boolean): Effect.Effect<PauseView> =>
   Effect.gen(function*() {
     const open = yield* Latch.make(known)
+    const paused = yield* Latch.make(false)
     const outage = yield* Latch.make(false)
     let seen: ReadonlyArray<Pause> = []
     return {
       whenOpen: open.await,
+      whenPaused: paused.await,
       whenOutage: outage.await,
       view: Effect.sync(() => seen),
       show: (pauses) =>
         Effect.suspend(() => {
           seen = pauses
           const isOutage = pauses.some(({ cause }) => cause === "outage")
-          return Effect.asVoid(Effect.andThen(
-            pauses.length === 0 ? open.open : open.close,
-            isOutage ? outage.open : outage.close
-          ))
+          const isPaused = pauses.length > 0
+          return Effect.all([isPaused ? open.close : open.open, isPaused ? paused.open : paused.close, isOutage ? outage.open : outage.close], { discard: true })
         })
     }
   })

@@ -8,12 +8,21 @@ import { note, out } from "../ui/Output.ts"
 export const pauseText = ({ actor, cause, reason, sinceMs }: Pause): string =>
   `charging is paused since ${DateTime.formatIso(DateTime.makeUnsafe(sinceMs))} by ${cause === "person" ? actor : `an outage (${actor})`}: ${reason}`
 
-/** Says which pauses are in force, if any, to whoever is about to wait for their end. */
-export const notePauses = Effect.gen(function*() {
-  const pauses = yield* (yield* ChargePause).inForce
+const announce = Effect.fnUntraced(function*(pauses: ReadonlyArray<Pause>) {
   for (const pause of pauses) yield* note(pauseText(pause))
-  if (pauses.length > 0) yield* note("waiting; `purser resume stripe` ends it")
-  return pauses
+  yield* note("waiting; `purser resume stripe` ends it")
+})
+
+/** Says when charging pauses, and when it goes on, as long as the scope lasts. */
+export const watchPauses = Effect.gen(function*() {
+  const { view, whenOpen, whenPaused } = yield* ChargePause
+  yield* whenPaused.pipe(
+    Effect.andThen(Effect.flatMap(view, announce)),
+    Effect.andThen(whenOpen),
+    Effect.andThen(note("charging goes on")),
+    Effect.forever,
+    Effect.forkScoped
+  )
 })
 
 /** Stops charging. */

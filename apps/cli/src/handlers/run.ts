@@ -12,7 +12,7 @@ import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
 import { Tty } from "../ui/Tty.ts"
 import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
-import { notePauses } from "./pause.ts"
+import { watchPauses } from "./pause.ts"
 import { checkReport, conflictText, writeReport } from "./reportFile.ts"
 import { type InputNotes, noNotes, runRows, skippedText } from "./runInput.ts"
 import { countsOf, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
@@ -146,7 +146,8 @@ interface PlannedRun {
 
 /** Says that the run waits. Where no other process can end a person's pause, it ends instead of waiting for ever. */
 const waitIfPaused = Effect.gen(function*() {
-  const pauses = yield* notePauses
+  yield* watchPauses
+  const pauses = yield* (yield* ChargePause).inForce
   if ((yield* Database).kind === "pglite" && pauses.some(({ cause }) => cause === "person")) {
     return yield* new CommandFailed({
       text: "Planned, and nothing charged. `purser resume stripe`, then the same command again, goes on.",

@@ -5,12 +5,12 @@ import { StripeGateway } from "@purser/stripe"
 import { Effect, Layer } from "effect"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { out } from "../ui/Output.ts"
-import { notePauses } from "./pause.ts"
+import { watchPauses } from "./pause.ts"
 
 /** Takes up every charge that nobody holds. */
 export const sweep = (json: boolean) =>
   Effect.gen(function*() {
-    yield* notePauses
+    yield* watchPauses
     const report = yield* (yield* Sweeper).sweepOnce
     yield* out(json
       ? JSON.stringify(report)
@@ -19,6 +19,7 @@ export const sweep = (json: boolean) =>
       return yield* new CommandFailed({ text: `${report.unsettled} charges stay open; they are taken up again later`, status: exitStatus.partial })
     }
   }).pipe(
+    Effect.scoped,
     Effect.provide(
       Sweeper.layerNoDeps.pipe(
         Layer.provide(ChargePipeline.layer),

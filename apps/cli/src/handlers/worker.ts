@@ -7,7 +7,7 @@ import { StripeGateway } from "@purser/stripe"
 import { ConfigProvider, Config, Effect, Layer } from "effect"
 import { serving } from "../launch.ts"
 import { note } from "../ui/Output.ts"
-import { notePauses } from "./pause.ts"
+import { watchPauses } from "./pause.ts"
 
 /** Serves charge requests from the configured transport, ledger and Stripe account. */
 export const worker = (options: { readonly endpoint: string | undefined; readonly transport: TransportName | undefined }) => {
@@ -32,7 +32,7 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
     const endpoint = options.endpoint ?? (yield* Config.String("PURSER_ENDPOINT").pipe(Config.withDefault("tcp://127.0.0.1:5555")))
     yield* note(`starting a worker on ${endpoint}, ledger ${database.label}`)
     if (database.kind === "pglite") yield* note("The embedded database serves this process alone: to share the ledger with other processes, set PURSER_DATABASE_URL.")
-    yield* notePauses
+    yield* watchPauses
     return yield* serving(run)
-  }).pipe(Effect.provide(stack))
+  }).pipe(Effect.scoped, Effect.provide(stack))
 }
