@@ -7,7 +7,7 @@ import {
   RefundFailed, RefundGateway, RefundInProgress, type RefundKey, RefundLeaseLost, RefundLedger, type LedgerError, type RefundOutcome, RefundPending,
   RefundRefused, type RefundRequest, RefundTooLarge, ChargeNotPaid
 } from "@purser/core"
-import { Clock, type Config, Context, Effect, Layer, Metric, Option, Result } from "effect"
+import { type Config, Context, Effect, Layer, Metric, Option, Result } from "effect"
 import { isSpentKey } from "./internal/backoff.ts"
 import { type RefundEvidence, refundOrderOf, refundUntilKnown } from "./internal/refundSteps.ts"
 import { patiently } from "./internal/gatewaySteps.ts"
@@ -79,12 +79,10 @@ export class Refunds extends Context.Service<Refunds, {
 
       const proceed = (claimed: ClaimedRefund): Effect.Effect<RefundOutcome, RefundFailure> =>
         Effect.gen(function*() {
-          const takenAtMs = yield* Clock.currentTimeMillis
           yield* fault("refund-after-claim", claimed.chargeKey)
-          /** A process that stood still must not send what another has taken over: after it the key alone would protect. */
+          // A process that stood still must not send what another has taken over and, a day later, nothing but this stops.
           const keepLease = Effect.gen(function*() {
             yield* fault("refund-before-call", claimed.chargeKey)
-            if ((yield* Clock.currentTimeMillis) - takenAtMs < claimed.leaseLeftMs / 2) return
             if (!(yield* ledger.extend(claimed.lease))) return yield* failed(claimed.chargeKey, new RefundLeaseLost({ operation: "call" }))
           })
           const evidence = yield* refundUntilKnown(gateway, settings, claimed, {
