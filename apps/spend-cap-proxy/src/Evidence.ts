@@ -1,0 +1,91 @@
+/**
+ * What an answer of Stripe proves about money. Whatever cannot be read as one of the known answers proves nothing, and
+ * what nothing is known about stays reserved.
+ *
+ * A declined intent is not a proof: whoever holds its client secret may still confirm it past this proxy. Only a canceled
+ * one can never be paid.
+ */
+import { Option, Schema } from "effect"
+import type { RouteKind } from "./RoutePolicy.ts"
+
+/**
+ * - `paid`: money has moved. `held`: it may still. `declined`: this call will never move any.
+ * - `canceled`: the intent can never be paid. `nothing`: this attempt was not carried out.
+ * - `unknown`: any of these. `read`: a call that asks for no money.
+ */
+export type MoneyEffect = "paid" | "held" | "declined" | "canceled" | "nothing" | "unknown" | "read"
+
+/** The proof. `amountMinor` is what Stripe took, where it says so. */
+export interface Evidence {
+  readonly effect: MoneyEffect
+  readonly intentId: string | null
+  readonly amountMinor: number | null
+  readonly currency: string | null
+  readonly customer: string | null
+}
+
+const Reference = Schema.NullOr(Schema.Union([Schema.String, Schema.Struct({ id: Schema.String })]))
+
+const Intent = Schema.Struct({
+  object: Schema.Literal("payment_intent"),
+  id: Schema.NonEmptyString,
+  status: Schema.NonEmptyString,
+  amount: Schema.Int,
+  currency: Schema.NonEmptyString,
+  customer: Schema.optionalKey(Reference),
+  customer_account: Schema.optionalKey(Reference)
+})
+
+const Charge = Schema.Struct({
+  object: Schema.Literal("charge"),
+  id: Schema.NonEmptyString,
+  status: Schema.Literals(["succeeded", "pending", "failed"]),
+  amount: Schema.Int
+})
+
+const Failure = Schema.Struct({
+  error: Schema.Struct({ type: Schema.NonEmptyString, payment_intent: Schema.optionalKey(Schema.Unknown) })
+})
+
+const decodeIntent = Schema.decodeUnknownOption(Intent)
+const decodeCharge = Schema.decodeUnknownOption(Charge)
+const decodeFailure = Schema.decodeUnknownOption(Failure)
+const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Unknown))
+
+const bare = (effect: MoneyEffect): Evidence => ({ effect, intentId: null, amountMinor: null, currency: null, customer: null })
+
+const idOf = (reference: typeof Reference.Type | undefined): string | null =>
+  reference === undefined || reference === null ? null : typeof reference === "string" ? reference : reference.id
+
+const ofIntent = (input: unknown): Evidence | undefined => {
+  const intent = Option.getOrUndefined(decodeIntent(input))
+  if (intent === undefined) return undefined
+  const effect = intent.status === "succeeded" ? "paid" : intent.status === "canceled" ? "canceled" : "held"
+  return {
+    effect, intentId: intent.id, amountMinor: intent.amount, currency: intent.currency,
+    customer: idOf(intent.customer) ?? idOf(intent.customer_account)
+  }
+}
+
+const notCarriedOut = new Set([400, 401, 403, 404, 429])
+
+/** What the answer to a call of this kind proves. */
+export const evidenceOf = (kind: RouteKind, status: number, body: Buffer): Evidence => {
+  const json = Option.getOrUndefined(decodeJson(body.toString("utf8")))
+  if (status === 200) {
+    if (kind === "charge") {
+      const charge = Option.getOrUndefined(decodeCharge(json))
+      if (charge === undefined) return bare("unknown")
+      if (charge.status === "failed") return bare("declined")
+      return { ...bare(charge.status === "succeeded" ? "paid" : "held"), amountMinor: charge.amount }
+    }
+    if (kind === "refund") return bare("read")
+    return ofIntent(json) ?? bare("unknown")
+  }
+  const failure = Option.getOrUndefined(decodeFailure(json))
+  if (failure === undefined || status >= 500) return bare("unknown")
+  const intent = ofIntent(failure.error.payment_intent)
+  if (intent !== undefined) return intent
+  if (status === 402 && kind === "charge" && failure.error.type === "card_error") return bare("declined")
+  return bare(notCarriedOut.has(status) ? "nothing" : "unknown")
+}

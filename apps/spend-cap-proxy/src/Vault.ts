@@ -1,0 +1,73 @@
+/** A vault as people see it, what makes one, and a line of the audit trail. Amounts are integers of minor units. */
+import { Schema } from "effect"
+
+/** What a new vault is made of. */
+export const NewVault = Schema.Struct({
+  name: Schema.String,
+  billingPeriod: Schema.NonEmptyString,
+  currency: Schema.NonEmptyString,
+  expectedMinor: Schema.Int,
+  headroomPercent: Schema.Int,
+  /** `METHOD:PATH` entries; empty for the default list. */
+  allow: Schema.Array(Schema.String),
+  /** Null allows every customer. */
+  customers: Schema.NullOr(Schema.Array(Schema.NonEmptyString)),
+  maxPerChargeMinor: Schema.NullOr(Schema.Int),
+  maxCalls: Schema.NullOr(Schema.Int),
+  duplicateGuard: Schema.Boolean,
+  /** Milliseconds since 1970, or null for no end. */
+  expiresAtMs: Schema.NullOr(Schema.Int)
+})
+/** See the schema. */
+export type NewVault = typeof NewVault.Type
+
+/** A vault and what it has used. `heldMinor`: may still be paid; `paidMinor`: was. */
+export const Vault = Schema.Struct({
+  id: Schema.String,
+  keyHint: Schema.String,
+  name: Schema.String,
+  billingPeriod: Schema.String,
+  currency: Schema.String,
+  expectedMinor: Schema.Int,
+  headroomPercent: Schema.Int,
+  capMinor: Schema.Int,
+  heldMinor: Schema.Int,
+  paidMinor: Schema.Int,
+  refundedMinor: Schema.Int,
+  payments: Schema.Int,
+  calls: Schema.Int,
+  maxCalls: Schema.NullOr(Schema.Int),
+  maxPerChargeMinor: Schema.NullOr(Schema.Int),
+  allow: Schema.Array(Schema.String),
+  customers: Schema.NullOr(Schema.Array(Schema.String)),
+  duplicateGuard: Schema.Boolean,
+  expiresAtMs: Schema.NullOr(Schema.Finite),
+  revokedAtMs: Schema.NullOr(Schema.Finite),
+  createdAtMs: Schema.Finite,
+  /** The global switch, at the same moment. */
+  killed: Schema.Boolean
+})
+/** See the schema. */
+export type Vault = typeof Vault.Type
+
+/** A line of the audit trail. A `result` names the `decision` (a `seq`) that it follows. */
+export const AuditLine = Schema.Struct({
+  seq: Schema.Int,
+  atMs: Schema.Finite,
+  vault: Schema.NullOr(Schema.String),
+  act: Schema.String,
+  decision: Schema.NullOr(Schema.Int),
+  method: Schema.NullOr(Schema.String),
+  path: Schema.NullOr(Schema.String),
+  amountMinor: Schema.NullOr(Schema.Int),
+  currency: Schema.NullOr(Schema.String),
+  customer: Schema.NullOr(Schema.String),
+  idempotencyKey: Schema.NullOr(Schema.String),
+  verdict: Schema.String,
+  code: Schema.NullOr(Schema.String),
+  status: Schema.NullOr(Schema.Int),
+  requestId: Schema.NullOr(Schema.String),
+  detail: Schema.NullOr(Schema.String)
+})
+/** See the schema. */
+export type AuditLine = typeof AuditLine.Type

@@ -1,0 +1,31 @@
+/**
+ * Vault keys: `vk_` and 48 random hexadecimal digits. The store holds their SHA-256 alone, which is enough for a secret of
+ * 192 random bits; the key itself is shown once, when it is made.
+ */
+import { Redacted } from "effect"
+import { createHash, randomBytes } from "node:crypto"
+
+/** A new vault: its id, which may be shown, and its key, which may not. */
+export interface NewVaultKey {
+  readonly id: string
+  readonly key: Redacted.Redacted
+  /** The last four characters. */
+  readonly hint: string
+}
+
+/** Makes a key. */
+export const makeVaultKey = (): NewVaultKey => {
+  const key = `vk_${randomBytes(24).toString("hex")}`
+  return { id: `vault_${randomBytes(6).toString("hex")}`, key: Redacted.make(key), hint: key.slice(-4) }
+}
+
+/** The SHA-256 under which the store knows a key. */
+export const hashVaultKey = (key: Redacted.Redacted): string => createHash("sha256").update(Redacted.value(key)).digest("hex")
+
+/** The key of an `Authorization` header, as Bearer token or as the user of Basic authentication; `undefined` when there is none. */
+export const vaultKeyOf = (authorization: string | undefined): Redacted.Redacted | undefined => {
+  const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1]
+  const basic = /^Basic +(\S+) *$/i.exec(authorization ?? "")?.[1]
+  const key = bearer ?? (basic === undefined ? undefined : Buffer.from(basic, "base64").toString("utf8").split(":")[0])
+  return key === undefined || key === "" ? undefined : Redacted.make(key)
+}

@@ -1,0 +1,34 @@
+/** Statements of the vault store: sent, decoded row by row, and named on failure. No detail repeats a parameter. */
+import { Effect, Schema } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
+import { VaultStoreError, VaultStoreUnavailable } from "../VaultStoreError.ts"
+
+/** The database failed, or a row is not what it should be. */
+export type QueryFailure = SqlError.SqlError | Schema.SchemaError
+
+/** A rollback by the server proves that nothing was written: the same statement may be sent again. */
+export const retryRolledBack = <A>(effect: Effect.Effect<A, QueryFailure>): Effect.Effect<A, QueryFailure> =>
+  Effect.retry(effect, {
+    while: (failure) => failure._tag === "SqlError" && (failure.reason._tag === "DeadlockError" || failure.reason._tag === "SerializationError"),
+    times: 8
+  })
+
+const detailOf = (failure: QueryFailure): string => {
+  if (failure._tag === "SchemaError") return "a row is not what the schema says"
+  const { cause } = failure.reason
+  const server = typeof cause === "object" && cause !== null && "code" in cause && "message" in cause && "severity" in cause
+  return server ? `${String(cause.code)} ${String(cause.message)}` : failure.reason._tag
+}
+
+/** The failure in the store's words. */
+export const unavailable = (operation: string) => (failure: QueryFailure): VaultStoreError =>
+  new VaultStoreError({ reason: new VaultStoreUnavailable({ operation, detail: detailOf(failure) }) })
+
+/** Sends a statement for its rows. */
+export const rows = <S extends Schema.Top & { readonly DecodingServices: never }>(
+  sql: SqlClient.SqlClient,
+  schema: S,
+  statement: string,
+  params: ReadonlyArray<unknown>
+): Effect.Effect<ReadonlyArray<S["Type"]>, QueryFailure> =>
+  retryRolledBack(Effect.flatMap(sql.unsafe(statement, params), Schema.decodeUnknownEffect(Schema.Array(schema))))

@@ -1,0 +1,207 @@
+/**
+ * `purser.decide` and `purser.record`: what happens before a call is forwarded, and after. Both take a batch as JSON, lock
+ * the vaults of the batch in the order of their ids, and only then look, so that all processes of one store together
+ * permit exactly what fits.
+ *
+ * A key that Stripe may have forgotten (it keeps them for at least 24 hours) begins a new round, which is counted again:
+ * after that time the same key is a new payment at Stripe.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+const decide = `create function purser.decide(batch jsonb)
+returns table (ord integer, verdict text, code text, vault_id text, seq bigint, hold_id bigint, round integer,
+  cap_minor bigint, used_minor bigint, period text, vault_currency text, first_key text, first_route text, request_body text, answer text)
+language plpgsql as $$
+declare
+  c record;
+  v purser.vaults%rowtype;
+  h purser.holds%rowtype;
+  k purser.calls%rowtype;
+  killed boolean;
+  known boolean;
+  fresh boolean;
+begin
+  perform 1 from purser.vaults w where w.key_hash in (select b ->> 'keyHash' from jsonb_array_elements(batch) b) order by w.id for update;
+  select s.killed into killed from purser.kill_switch s;
+  for c in
+    select x.* from jsonb_to_recordset(batch) as x("ord" integer, "keyHash" text, "kind" text, "method" text, "path" text, "key" text,
+      "fingerprint" text, "amountMinor" bigint, "currency" text, "customer" text, "intentId" text, "body" text, "fetched" boolean, "problem" text) order by x.ord
+  loop
+    ord := c.ord; verdict := 'permitted'; code := null; vault_id := null; hold_id := null; round := 0;
+    first_key := null; first_route := null; request_body := null; answer := null; seq := null; fresh := false; known := false;
+    select * into v from purser.vaults w where w.key_hash = c."keyHash";
+    if not found then
+      verdict := 'refused'; code := 'vault_key_unknown';
+    else
+      vault_id := v.id;
+      if killed then code := 'vault_kill_switch';
+      elsif v.revoked_at is not null then code := 'vault_key_revoked';
+      elsif v.expires_at is not null and v.expires_at <= purser.now() then code := 'vault_key_expired';
+      elsif c.kind = 'closed' or not ((c.method || ' ' || c.path) ~ any (v.allow_pattern)) then code := 'endpoint_not_allowed';
+      elsif c.problem is not null then code := c.problem;
+      elsif v.max_calls is not null and v.calls >= v.max_calls then code := 'call_limit_reached';
+      end if;
+
+      if code is null and c.kind in ('charge', 'intent', 'confirm', 'refund') then
+        select * into k from purser.calls x where x.vault_id = v.id and x.idempotency_key = c.key order by x.round desc limit 1;
+        known := found and k.first_at > purser.now() - interval '23 hours';
+        round := case when known then k.round else coalesce(k.round, 0) + 1 end;
+        if known and k.fingerprint <> c.fingerprint then
+          code := case when k.route = c.method || ' ' || c.path then 'idempotency_key_reused' else 'idempotency_key_of_other_route' end;
+        end if;
+        h := null;
+        if code is null and known then
+          select * into h from purser.holds x where x.id = k.hold_id;
+        elsif code is null and c.kind = 'confirm' then
+          select * into h from purser.holds x where x.vault_id = v.id and x.intent_id = c."intentId";
+          if h.id is null and not coalesce(c.fetched, false) then verdict := 'unknown_intent'; end if;
+        end if;
+
+        -- One paid charge for each customer, whatever the keys say: a second one gets the first one's answer.
+        if code is null and verdict = 'permitted' and v.duplicate_guard and not known and c.kind in ('charge', 'intent', 'confirm') then
+          if c.kind = 'confirm' and h.id is not null then
+            if h.state = 'paid' and h.answer is not null then
+              verdict := 'duplicate'; hold_id := h.id; answer := h.answer;
+            end if;
+          elsif c.customer is null then
+            code := 'customer_required';
+          else
+            select * into h from purser.holds x where x.vault_id = v.id and x.customer = c.customer and x.state <> 'released' order by x.id limit 1;
+            if h.id is not null then
+              hold_id := h.id;
+              if c.kind = 'confirm' or h.amount_minor <> c."amountMinor" or h.kind <> c.kind then
+                code := 'duplicate_differs';
+              elsif h.answer is not null then
+                verdict := 'duplicate'; answer := h.answer;
+              else
+                verdict := 'resumed'; first_key := h.first_key; request_body := h.request_body;
+                select * into k from purser.calls x where x.vault_id = v.id and x.hold_id = h.id order by x.first_at limit 1;
+                round := k.round; first_route := k.route;
+                if k.first_at <= purser.now() - interval '23 hours' then code := 'duplicate_in_doubt'; end if;
+              end if;
+            end if;
+          end if;
+        end if;
+
+        if code is null and verdict = 'permitted' then
+          if c.kind = 'refund' then
+            if not known then
+              if v.refunded_minor + c."amountMinor" > v.paid_minor then code := 'refund_limit_exceeded';
+              else v.refunded_minor := v.refunded_minor + c."amountMinor";
+              end if;
+            end if;
+          elsif v.customers is not null and not (coalesce(h.customer, c.customer, '') = any (v.customers)) then
+            code := 'customer_not_allowed';
+          elsif h.id is null or h.state = 'released' then
+            -- Room is taken here and nowhere else.
+            if h.id is null and c.currency is distinct from v.currency then code := 'currency_not_allowed';
+            elsif v.max_per_charge_minor is not null and coalesce(h.amount_minor, c."amountMinor") > v.max_per_charge_minor then code := 'charge_too_large';
+            elsif v.held_minor + v.paid_minor + coalesce(h.amount_minor, c."amountMinor") > v.cap_minor then code := 'spend_cap_exceeded';
+            elsif h.id is null then
+              insert into purser.holds (vault_id, kind, customer, amount_minor, state, intent_id, first_key, request_body, made_at)
+                values (v.id, case when c.kind = 'confirm' then 'intent' else c.kind end, c.customer, c."amountMinor", 'held', c."intentId", c.key,
+                  case when v.duplicate_guard then c.body end, purser.now())
+                returning * into h;
+              v.held_minor := v.held_minor + h.amount_minor;
+            else
+              update purser.holds x set state = 'held' where x.id = h.id;
+              v.held_minor := v.held_minor + h.amount_minor;
+            end if;
+          end if;
+          hold_id := h.id;
+        end if;
+      end if;
+    end if;
+
+    if code is not null then verdict := 'refused'; end if;
+    cap_minor := v.cap_minor; used_minor := v.held_minor + v.paid_minor; period := v.billing_period; vault_currency := v.currency;
+    if verdict = 'unknown_intent' then
+      return next;
+      continue;
+    end if;
+    if verdict = 'permitted' then
+      if c.kind in ('charge', 'intent', 'confirm', 'refund') then
+        if known then
+          verdict := 'replayed';
+          update purser.calls x set doubts = x.doubts + 1 where x.vault_id = v.id and x.idempotency_key = c.key and x.round = k.round;
+        else
+          insert into purser.calls (vault_id, idempotency_key, round, fingerprint, route, hold_id, doubts, final, first_at)
+            values (v.id, c.key, decide.round, c.fingerprint, c.method || ' ' || c.path, h.id, 1, false, purser.now());
+        end if;
+      end if;
+    elsif verdict = 'resumed' then
+      update purser.calls x set doubts = x.doubts + 1 where x.vault_id = v.id and x.idempotency_key = decide.first_key and x.round = k.round;
+    end if;
+    if verdict in ('permitted', 'replayed', 'resumed') then
+      update purser.vaults w set calls = w.calls + 1, held_minor = v.held_minor, refunded_minor = v.refunded_minor where w.id = v.id;
+    end if;
+    insert into purser.audit (at, vault_id, act, method, path, amount_minor, currency, customer, idempotency_key, verdict, code)
+      values (purser.now(), vault_id, 'decision', c.method, c.path, coalesce(h.amount_minor, c."amountMinor"), coalesce(c.currency, v.currency),
+        coalesce(h.customer, c.customer), c.key, verdict, code)
+      returning audit.seq into decide.seq;
+    return next;
+  end loop;
+end $$`
+
+const record = `create function purser.record(batch jsonb) returns void language plpgsql as $$
+declare
+  c record;
+  v purser.vaults%rowtype;
+  h purser.holds%rowtype;
+  k purser.calls%rowtype;
+  amount bigint;
+begin
+  perform 1 from purser.vaults w where w.id in (select b ->> 'vaultId' from jsonb_array_elements(batch) b) order by w.id for update;
+  for c in
+    select x.* from jsonb_to_recordset(batch) as x("ord" integer, "seq" bigint, "vaultId" text, "kind" text, "key" text, "round" integer, "holdId" bigint,
+      "effect" text, "intentId" text, "amountMinor" bigint, "status" integer, "requestId" text, "detail" text, "answer" text) order by x.ord
+  loop
+    select * into v from purser.vaults w where w.id = c."vaultId";
+    h := null; k := null;
+    if c.kind in ('charge', 'intent', 'confirm', 'refund') then
+      update purser.calls x set
+          doubts = case when c.effect in ('paid', 'held', 'declined', 'canceled') then 0 when c.effect = 'nothing' then greatest(x.doubts - 1, 0) else x.doubts end,
+          final = x.final or c.effect in ('paid', 'held', 'declined', 'canceled')
+        where x.vault_id = c."vaultId" and x.idempotency_key = c.key and x.round = c.round
+        returning * into k;
+    end if;
+    if c."holdId" is not null then
+      select * into h from purser.holds x where x.id = c."holdId";
+    elsif c."intentId" is not null then
+      select * into h from purser.holds x where x.vault_id = c."vaultId" and x.intent_id = c."intentId";
+    end if;
+    if h.id is not null then
+      if c.kind in ('charge', 'intent') and h.intent_id is null and c."intentId" is not null then
+        -- An intent that is bound to another hold already (a replay past the window) keeps that one.
+        if not exists (select 1 from purser.holds x where x.vault_id = h.vault_id and x.intent_id = c."intentId") then
+          update purser.holds x set intent_id = c."intentId" where x.id = h.id;
+        end if;
+      end if;
+      if c.effect = 'paid' and h.state <> 'paid' then
+        -- The money has moved: what was really taken counts, whether it fits or not.
+        amount := greatest(h.amount_minor, coalesce(c."amountMinor", 0));
+        update purser.holds x set state = 'paid', amount_minor = amount where x.id = h.id;
+        update purser.vaults w set paid_minor = w.paid_minor + amount, payments = w.payments + 1,
+          held_minor = w.held_minor - case when h.state = 'held' then h.amount_minor else 0 end where w.id = h.vault_id;
+      elsif h.state = 'held' and (
+        c.effect = 'canceled' and (h.intent_id is null or h.intent_id is not distinct from c."intentId")
+        or c.kind in ('charge', 'intent') and h.intent_id is null and (c.effect = 'declined' or c.effect = 'nothing' and k.doubts = 0 and not k.final)
+      ) then
+        update purser.holds x set state = 'released', request_body = null where x.id = h.id;
+        update purser.vaults w set held_minor = w.held_minor - h.amount_minor where w.id = h.vault_id;
+      end if;
+      if v.duplicate_guard and c.answer is not null and c.effect in ('paid', 'held') then
+        update purser.holds x set answer = c.answer, request_body = null where x.id = h.id;
+      end if;
+    end if;
+    insert into purser.audit (at, vault_id, act, decision, idempotency_key, amount_minor, currency, verdict, status, request_id, detail)
+      values (purser.now(), c."vaultId", 'result', c.seq, c.key, h.amount_minor, case when h.id is not null then v.currency end, c.effect, c.status, c."requestId", c.detail);
+  end loop;
+end $$`
+
+export default Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(decide)
+  yield* sql.unsafe(record)
+})
