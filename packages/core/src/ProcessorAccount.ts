@@ -17,6 +17,21 @@ export interface AccountIdentity {
   readonly generation: number | null
 }
 
+/** The identity in our metadata, or null when they bear no charge key. */
+export const accountIdentity = (metadata: Readonly<Record<string, string>> | null | undefined): AccountIdentity | null => {
+  const chargeKey = metadata?.["charge_key"]
+  if (metadata === null || metadata === undefined || chargeKey === undefined) return null
+  const generation = metadata["generation"]
+  return {
+    chargeKey,
+    customerId: metadata["customer_id"] ?? null,
+    billingPeriod: metadata["billing_period"] ?? null,
+    namespace: metadata["namespace"] ?? null,
+    item: metadata["item"] ?? null,
+    generation: generation !== undefined && /^\d{1,9}$/.test(generation) ? Number(generation) : null
+  }
+}
+
 /** A payment object. Amounts in minor units, times in milliseconds of the Unix epoch. */
 export interface AccountPayment {
   readonly id: string
@@ -62,6 +77,20 @@ export interface AccountReversal {
   readonly metadata: Readonly<Record<string, string>>
 }
 
+/** A charge that stands alone, without an object that was made before it, as a payment. */
+export const chargeAsPayment = (charge: AccountCharge): AccountPayment => ({
+  id: charge.id,
+  status: charge.status === "succeeded" ? "succeeded" : charge.status === "pending" ? "processing" : "declined",
+  amountMinor: charge.amountMinor,
+  amountReceivedMinor: charge.status === "succeeded" ? charge.amountMinor : 0,
+  currency: charge.currency,
+  stripeCustomerId: charge.stripeCustomerId,
+  createdMs: charge.createdMs,
+  chargeId: charge.id,
+  paymentMethod: null,
+  identity: accountIdentity(charge.metadata)
+})
+
 /** Which request made an object, as the processor's own events tell it. */
 export interface AccountOrigin {
   readonly objectId: string
@@ -93,7 +122,11 @@ export class ProcessorAccount extends Context.Service<ProcessorAccount, {
   readonly reversal: (kind: AccountReversal["kind"], id: string) => Effect.Effect<AccountReversal | undefined, ChargeError>
   /** All refunds of one charge. */
   readonly refundsOf: (chargeId: string) => Effect.Effect<ReadonlyArray<AccountReversal>, ChargeError>
+  /** All disputes of one charge. */
+  readonly disputesOf: (chargeId: string) => Effect.Effect<ReadonlyArray<AccountReversal>, ChargeError>
   readonly payments: AccountList<AccountPayment>
+  /** Invoices, as payment objects. */
+  readonly invoices: AccountList<AccountPayment>
   readonly charges: AccountList<AccountCharge>
   /** Which requests made the payments of the range, as far back as the processor keeps its events. */
   readonly origins: AccountList<AccountOrigin>

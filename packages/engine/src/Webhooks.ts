@@ -5,7 +5,7 @@
  * deals with it, again and again until it is done. What an event says is a hint; the object itself is read.
  */
 import {
-  type AccountPayment, type AccountReversal, type ChargeGateway, ChargeKey, type DueEvent, type Ledger, type LedgerError, type PipelineError,
+  type AccountReversal, chargeAsPayment, type ChargeGateway, ChargeKey, type DueEvent, type Ledger, type LedgerError, type PipelineError,
   ProcessorAccount, Sightings, type SpendCap, type WebhookEvent, WebhookInbox, type WebhookRefused, WebhookSource
 } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Result, Schema } from "effect"
@@ -109,21 +109,7 @@ export class Webhooks extends Context.Service<Webhooks, {
         const charge = yield* account.charge(id)
         if (charge === undefined) return yield* absent(id)
         const payment = charge.paymentIntentId === null ? undefined : yield* account.payment(charge.paymentIntentId)
-        const alone: AccountPayment = {
-          id,
-          status: charge.status === "succeeded" ? "succeeded" : charge.status === "pending" ? "processing" : "declined",
-          amountMinor: charge.amountMinor,
-          amountReceivedMinor: charge.status === "succeeded" ? charge.amountMinor : 0,
-          currency: charge.currency,
-          stripeCustomerId: charge.stripeCustomerId,
-          createdMs: charge.createdMs,
-          chargeId: id,
-          paymentMethod: null,
-          identity: charge.metadata["charge_key"] === undefined
-            ? null
-            : { chargeKey: charge.metadata["charge_key"], customerId: null, billingPeriod: null, namespace: null, item: null, generation: null }
-        }
-        const seen = payment ?? alone
+        const seen = payment ?? chargeAsPayment(charge)
         const observed = yield* observe(seen)
         if (charge.amountRefundedMinor === 0) return observed
         const refunds = yield* account.refundsOf(id)

@@ -1,11 +1,11 @@
 /**
  * Stripe's account for readers: `ProcessorAccount` over the client, with GET calls alone.
  *
- * Lists are paged by cursor and never gathered here, save the refunds of one charge. A call is repeated only as the
+ * Lists are paged by cursor and never gathered here, save what went back of one charge. A call is repeated only as the
  * caller says.
  */
 import {
-  type AccountPage, type AccountRange, ChargeError, type ChargeErrorReason, ProcessorAccount, UnexpectedAnswer
+  type AccountPage, type AccountRange, type AccountReversal, ChargeError, type ChargeErrorReason, ProcessorAccount, UnexpectedAnswer
 } from "@purser/core"
 import { type Config, Effect, Layer, Result, Schema } from "effect"
 import type { Stripe } from "stripe"
@@ -19,7 +19,7 @@ import { stripeConfig } from "./StripeConfig.ts"
 import type { StripeConfigError } from "./StripeConfigError.ts"
 
 const pageSize = 100
-const refundPagesMax = 20
+const reversalPagesMax = 20
 
 const makeAccount = Effect.fnUntraced(function*(account: string | null) {
   const client = yield* StripeClient
@@ -74,6 +74,22 @@ const makeAccount = Effect.fnUntraced(function*(account: string | null) {
   const map = <A, B>(list: Effect.Effect<AccountPage<A>, ChargeError>, show: (item: A) => B) =>
     Effect.map(list, ({ items, next }) => ({ items: items.map(show), next }))
 
+  /** What went back of one charge; a list that does not end is an error and not a whole. */
+  const all = Effect.fnUntraced(function*(
+    operation: string,
+    use: (stripe: Stripe, cursor: { readonly limit: number; readonly starting_after?: string }) => PromiseLike<unknown>
+  ) {
+    const found: Array<AccountReversal> = []
+    let after: string | undefined
+    for (let pages = 0; pages < reversalPagesMax; pages++) {
+      const { items, next } = yield* page(operation, Reversal, after, use)
+      found.push(...items.map(toReversal))
+      if (next === undefined) return found
+      after = next
+    }
+    return yield* fail(new UnexpectedAnswer({ operation, detail: `more than ${reversalPagesMax * pageSize} of one charge` }), null)
+  })
+
   return ProcessorAccount.of({
     account,
     payment: (id) =>
@@ -87,19 +103,12 @@ const makeAccount = Effect.fnUntraced(function*(account: string | null) {
         one(`account.${kind}`, id, Reversal, (stripe) => kind === "refund" ? stripe.refunds.retrieve(id) : stripe.disputes.retrieve(id)),
         (found) => found && toReversal(found)
       ),
-    refundsOf: Effect.fnUntraced(function*(charge) {
-      const all: Array<ReturnType<typeof toReversal>> = []
-      let after: string | undefined
-      for (let pages = 0; pages < refundPagesMax; pages++) {
-        const { items, next } = yield* page("account.refunds", Reversal, after, (stripe, cursor) => stripe.refunds.list({ charge, ...cursor }))
-        all.push(...items.map(toReversal))
-        if (next === undefined) return all
-        after = next
-      }
-      return yield* fail(new UnexpectedAnswer({ operation: "account.refunds", detail: `more than ${refundPagesMax * pageSize} refunds of one charge` }), null)
-    }),
+    refundsOf: (charge) => all("account.refunds", (stripe, cursor) => stripe.refunds.list({ charge, ...cursor })),
+    disputesOf: (charge) => all("account.disputes", (stripe, cursor) => stripe.disputes.list({ charge, ...cursor })),
     payments: (range, after) =>
       map(page("account.payments", AnyIntent, after, (stripe, cursor) => stripe.paymentIntents.list({ created: created(range), ...cursor })), toAccountPayment),
+    invoices: (range, after) =>
+      map(page("account.invoices", AnyInvoice, after, (stripe, cursor) => stripe.invoices.list({ created: created(range), ...cursor })), toAccountPayment),
     charges: (range, after) =>
       map(page("account.charges", AnyCharge, after, (stripe, cursor) => stripe.charges.list({ created: created(range), ...cursor })), (charge) =>
         toAccountCharge(charge, client.scrub)),

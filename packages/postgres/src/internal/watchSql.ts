@@ -97,3 +97,22 @@ returning id`
 export const unknown = `select id, reason, charge_key, amount_minor, currency, stripe_customer_id, status, detail,
   ${epochMs("first_seen_at")} as first_seen_ms, ${epochMs("last_seen_at")} as last_seen_ms
 from purser.unknown_objects where resolved_at is null and id > $1::text order by id limit $2::integer`
+
+/** book. Books that nobody came back to for a day are dropped. */
+export const beginBook = `delete from purser.reconcile_objects where book_id = $1::text or booked_at < purser.now() - interval '1 day'`
+
+/** book, ids, keys, objects */
+export const addObjects = `insert into purser.reconcile_objects (book_id, id, charge_key, object, booked_at)
+select distinct on (i.id) $1::text, i.id, i.charge_key, i.object, purser.now() from unnest($2::text[], $3::text[], $4::text[]) as i(id, charge_key, object)
+on conflict (book_id, id) do update set charge_key = excluded.charge_key, object = excluded.object, booked_at = excluded.booked_at`
+
+/** book, keys */
+export const booked = `select object from purser.reconcile_objects where book_id = $1::text and charge_key = any($2::text[]) order by id`
+
+/** book, after id, limit */
+export const withoutRow = `select o.object from purser.reconcile_objects o
+where o.book_id = $1::text and o.id > $2::text and not exists (select 1 from purser.charges c where c.charge_key = o.charge_key)
+order by o.id limit $3::integer`
+
+/** book */
+export const discardBook = `delete from purser.reconcile_objects where book_id = $1::text`

@@ -56,7 +56,17 @@ const statements: ReadonlyArray<string> = [
     resolved_at timestamptz,
     resolution text
   )`,
-  `create index unknown_objects_open on purser.unknown_objects (id) where resolved_at is null`
+  `create index unknown_objects_open on purser.unknown_objects (id) where resolved_at is null`,
+
+  `create unlogged table purser.reconcile_objects (
+    book_id text not null,
+    id text collate "C" not null,
+    charge_key text collate "C" not null,
+    object text not null,
+    booked_at timestamptz not null,
+    primary key (book_id, id)
+  )`,
+  `create index reconcile_objects_key on purser.reconcile_objects (book_id, charge_key)`
 ]
 
 /** Applies the migration. */

@@ -1,5 +1,5 @@
 /** The account's objects as schemas, and in the words of `ProcessorAccount`. States that we do not know stay visible as `other`. */
-import type { AccountCharge, AccountIdentity, AccountOrigin, AccountPayment, AccountReversal } from "@purser/core"
+import { type AccountCharge, accountIdentity, type AccountOrigin, type AccountPayment, type AccountReversal } from "@purser/core"
 import { Schema } from "effect"
 import { idOf, Nullable, Reference } from "./answers.ts"
 
@@ -68,21 +68,6 @@ export const AnyPage = Schema.Struct({
   data: Schema.Array(Schema.Unknown)
 })
 
-/** What our metadata say. */
-export const identityOf = (metadata: Readonly<Record<string, string>> | null | undefined): AccountIdentity | null => {
-  const chargeKey = metadata?.["charge_key"]
-  if (metadata === null || metadata === undefined || chargeKey === undefined) return null
-  const generation = metadata["generation"]
-  return {
-    chargeKey,
-    customerId: metadata["customer_id"] ?? null,
-    billingPeriod: metadata["billing_period"] ?? null,
-    namespace: metadata["namespace"] ?? null,
-    item: metadata["item"] ?? null,
-    generation: generation !== undefined && /^\d{1,9}$/.test(generation) ? Number(generation) : null
-  }
-}
-
 const intentStatus = (intent: typeof AnyIntent.Type): AccountPayment["status"] => {
   switch (intent.status) {
     case "succeeded":
@@ -110,7 +95,7 @@ export const toAccountPayment = (object: typeof AnyIntent.Type | typeof AnyInvoi
     currency: object.currency,
     stripeCustomerId: idOf(object.customer),
     createdMs: object.created * 1000,
-    identity: identityOf(object.metadata)
+    identity: accountIdentity(object.metadata)
   }
   return object.object === "invoice"
     ? {

@@ -1,0 +1,26 @@
+/**
+ * The contract of a reconciliation's scratch book: what the processor listed, kept outside of memory until it has been
+ * compared with the ledger. It holds nothing that could not be listed again.
+ */
+import { Context, type Effect, Layer } from "effect"
+import { makeReconcileBookMemory } from "./internal/reconcileBookMemory.ts"
+import type { Ledger } from "./Ledger.ts"
+import type { LedgerError } from "./LedgerError.ts"
+import type { AccountPayment } from "./ProcessorAccount.ts"
+
+/** The book. Every method needs nothing and fails with `LedgerError` only. */
+export class ReconcileBook extends Context.Service<ReconcileBook, {
+  /** Opens a book; what earlier reconciliations left behind a day ago or more is dropped. */
+  readonly begin: (bookId: string) => Effect.Effect<void, LedgerError>
+  /** Adds objects that bear a charge key; the same one again replaces the first. */
+  readonly add: (bookId: string, objects: ReadonlyArray<AccountPayment>) => Effect.Effect<void, LedgerError>
+  /** The objects of these charge keys. */
+  readonly objects: (bookId: string, chargeKeys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<AccountPayment>, LedgerError>
+  /** Objects whose charge key has no row in the ledger, in the order of their ids, after `afterId`. */
+  readonly withoutRow: (bookId: string, afterId: string, limit: number) => Effect.Effect<ReadonlyArray<AccountPayment>, LedgerError>
+  /** Closes the book and forgets it. */
+  readonly discard: (bookId: string) => Effect.Effect<void, LedgerError>
+}>()("@purser/core/ReconcileBook") {
+  /** A book in memory, over the memory ledger. */
+  static readonly layerMemory: Layer.Layer<ReconcileBook, never, Ledger> = Layer.effect(ReconcileBook, makeReconcileBookMemory)
+}

@@ -1,0 +1,38 @@
+/** The scratch book over maps: the readable twin of the SQL driver. */
+import { Effect, Schema } from "effect"
+import { ChargeKey } from "../ChargeKey.ts"
+import { Ledger } from "../Ledger.ts"
+import type { AccountPayment } from "../ProcessorAccount.ts"
+import type { ReconcileBook } from "../ReconcileBook.ts"
+
+const isKey = Schema.is(ChargeKey)
+const byId = (a: AccountPayment, b: AccountPayment) => a.id < b.id ? -1 : a.id > b.id ? 1 : 0
+
+export const makeReconcileBookMemory = Effect.gen(function*() {
+  const ledger = yield* Ledger
+  const books = new Map<string, Map<string, AccountPayment>>()
+  const bookOf = (bookId: string) => books.get(bookId) ?? new Map<string, AccountPayment>()
+
+  const service: ReconcileBook["Service"] = {
+    begin: (bookId) => Effect.sync(() => void books.set(bookId, new Map())),
+    add: (bookId, objects) =>
+      Effect.sync(() => {
+        for (const object of objects) if (object.identity !== null) books.get(bookId)?.set(object.id, object)
+      }),
+    objects: (bookId, chargeKeys) =>
+      Effect.sync(() => {
+        const wanted = new Set(chargeKeys)
+        return [...bookOf(bookId).values()].filter((object) => wanted.has(object.identity?.chargeKey ?? "")).sort(byId)
+      }),
+    withoutRow: (bookId, afterId, limit) =>
+      Effect.map(
+        Effect.filter([...bookOf(bookId).values()].filter(({ id }) => id > afterId).sort(byId), ({ identity }) => {
+          const key = identity?.chargeKey ?? ""
+          return isKey(key) ? Effect.map(ledger.find(key), (record) => record === undefined) : Effect.succeed(true)
+        }),
+        (objects) => objects.slice(0, limit)
+      ),
+    discard: (bookId) => Effect.sync(() => void books.delete(bookId))
+  }
+  return service
+})
