@@ -5,6 +5,8 @@ import { Command } from "effect/cli"
 import { RunError } from "@purser/engine"
 import { CommandFailed, exitStatus } from "./CommandFailed.ts"
 import { deadLettersCommand } from "./commands/deadLettersCommand.ts"
+import { brokerCommand } from "./commands/brokerCommand.ts"
+import { forwarderCommand } from "./commands/forwarderCommand.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
 import { keygenCommand } from "./commands/keygenCommand.ts"
 import { pauseCommand, resumeCommand } from "./commands/pauseCommand.ts"
@@ -22,7 +24,7 @@ export const version = "0.1.0"
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, workerCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, refundCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand])
+  Command.withSubcommands([runCommand, workerCommand, brokerCommand, forwarderCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, refundCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand])
 )
 
 const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>

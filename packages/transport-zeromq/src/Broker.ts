@@ -6,15 +6,16 @@
  * full one stops nobody else.
  */
 import { Backpressure, PeerUnreachable, type TransportError, type TransportErrorReason, type WireCodec } from "@purser/core"
-import { Clock, type Config, Context, type Duration, Effect, Latch, Layer, Metric, Queue, type Scope, Semaphore } from "effect"
+import { Clock, Config, Context, type Duration, Effect, Latch, Layer, Metric, Option, Queue, Schema, type Scope, Semaphore } from "effect"
 import { randomUUID } from "node:crypto"
 import { BrokerMetrics } from "./BrokerMetrics.ts"
+import { curveConfig } from "./CurveSettings.ts"
 import { type BrokerAction, type BrokerEvent, type BrokerFigures, makeBrokerState } from "./internal/brokerState.ts"
 import { makeChargeReplies } from "./internal/chargeReplies.ts"
 import { mdp, readAtBroker } from "./internal/mdp.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, wireOf } from "./internal/patternOptions.ts"
-import type { PatternOptions } from "./PatternOptions.ts"
+import { defaultEndpoint, type PatternOptions } from "./PatternOptions.ts"
 import { type Frames, openZmqSocket, type OutgoingFrames } from "./ZmqSocket.ts"
 
 /** Writes the answer to a request that is not taken; undefined leaves it without one, and its sender to its deadline. */
@@ -72,6 +73,15 @@ const eventOf = (frames: Frames): BrokerEvent<Frames, Frames> | undefined => {
       return { _tag: "Disconnected", worker: idOf(peer) }
   }
 }
+
+const given = <A>(config: Config.Config<A>) => Config.map(Config.option(config), Option.getOrUndefined)
+const settings = Config.all({
+  endpoint: Config.String("PURSER_ENDPOINT").pipe(Config.withDefault(defaultEndpoint)),
+  allowPlain: Config.Boolean("PURSER_ALLOW_PLAIN").pipe(Config.withDefault(false)),
+  heartbeat: given(Config.Duration("PURSER_HEARTBEAT")),
+  queueMax: given(Config.schema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)), "PURSER_BROKER_QUEUE")),
+  drainTimeout: given(Config.Duration("PURSER_DRAIN_TIMEOUT"))
+})
 
 /** Opens a broker that works until the scope closes, and then lets workers end what they hold. */
 const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Return<Broker["Service"], TransportError | Config.ConfigError, Scope.Scope> {
@@ -190,4 +200,12 @@ export class Broker extends Context.Service<Broker, {
   /** Opens a broker in the present scope. */
   static readonly open = open
   static readonly layer = (options: BrokerOptions = {}): Layer.Layer<Broker, TransportError | Config.ConfigError> => Layer.effect(Broker, open(options))
+  /** With the configuration's settings. */
+  static readonly layerConfig: Layer.Layer<Broker, TransportError | Config.ConfigError> = Layer.effect(
+    Broker,
+    Effect.gen(function*() {
+      const options = yield* settings
+      return yield* open({ ...options, socket: { curve: yield* curveConfig } })
+    })
+  )
 }

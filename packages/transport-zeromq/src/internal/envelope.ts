@@ -10,9 +10,12 @@ export interface Enveloped {
   readonly payload: Frames
 }
 
-/** Takes a received message apart. */
-export const openEnvelope = (frames: Frames): Enveloped => {
+/**
+ * Takes a received message apart. Behind a forwarder a DEALER's request has the ids of its way and no delimiter: there
+ * everything before the last frame is the way back.
+ */
+export const openEnvelope = (frames: Frames, behindForwarder = false): Enveloped => {
   const delimiter = frames.findIndex((frame, index) => index > 0 && frame.length === 0)
-  const length = delimiter === -1 ? 1 : delimiter + 1
+  const length = delimiter !== -1 ? delimiter + 1 : behindForwarder ? Math.max(1, frames.length - 1) : 1
   return { envelope: frames.slice(0, length), payload: frames.slice(length) }
 }

@@ -26,6 +26,8 @@ export const makeRouterServer = Effect.fnUntraced(function*(
   announced?: AnnouncedAddresses
 ): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
   const endpoints = yield* readEndpoints(options, "bind")
+  // A server that connects has no client at the other end, but a forwarder.
+  const behindForwarder = endpoints.every(({ attach }) => attach === "connect")
   const settings = settingsOf(options)
   const zmq = yield* loadZeromq
   const wire = yield* wireOf(options)
@@ -39,10 +41,10 @@ export const makeRouterServer = Effect.fnUntraced(function*(
         incoming: socket.incoming,
         flush: socket.flush,
         open: (frames) => {
-          const { envelope, payload } = openEnvelope(frames)
+          const { envelope, payload } = openEnvelope(frames, behindForwarder)
           const back = {
             key: envelope.map((frame) => frame.toString("hex")).join("."),
-            whole: envelope.length > 1,
+            whole: envelope[envelope.length - 1]?.length === 0,
             send: (text: string) => socket.send([...envelope, text])
           }
           return Effect.succeed({ _tag: "Arrival" as const, back, payload })
