@@ -1,0 +1,117 @@
+/** Keys on the sockets between a run and its workers: who has one is served and named, who has none is not, and what he sent is kept. */
+import { assert, describe, it } from "@effect/vitest"
+import { chargeKeyOf, Ledger } from "@purser/core"
+import { Database, PgLedger } from "@purser/postgres"
+import { chargeFor } from "@purser/testkit"
+import { ConfigProvider, Effect, Layer, Schedule } from "effect"
+import { copyFileSync, mkdirSync, readFileSync, statSync } from "node:fs"
+import { atDesk, csv, type Desk, tens } from "../src/Desk.ts"
+import { freePort } from "../src/Proxy.ts"
+
+const transports = ["req-rep", "router-dealer", "push-pull"] as const
+
+const eventsOf = (at: Desk, customer: string) =>
+  Effect.flatMap(Ledger, (ledger) => ledger.events(chargeKeyOf(chargeFor(customer, "2026-07", { item: "base" })))).pipe(
+    Effect.provide(PgLedger.layer.pipe(
+      Layer.provide(Database.layerConfig),
+      Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(at.env)))
+    ))
+  )
+
+/** Keys of a fleet and of two producers, of whom the fleet knows one. */
+const keysOf = Effect.fnUntraced(function*(at: Desk) {
+  for (const name of ["fleet", "alice", "mallory"]) {
+    const made = yield* at.purser(["keygen", name, "--out", "keys"])
+    assert.strictEqual(made.code, 0, made.stderr)
+  }
+  mkdirSync(at.pathOf("clients"))
+  copyFileSync(at.pathOf("keys/alice.key"), at.pathOf("clients/alice.key"))
+  const of = (name: string) => ({ PURSER_CURVE_KEY_FILE: at.pathOf(`keys/${name}.key_secret`), PURSER_CURVE_SERVER_KEY: at.pathOf("keys/fleet.key") })
+  return { fleet: { ...of("fleet"), PURSER_CURVE_CLIENTS: at.pathOf("clients") }, alice: of("alice"), mallory: of("mallory") }
+})
+
+describe("keys on the sockets", () => {
+  it.live("keygen writes a pair once, the secret for its owner alone", () =>
+    atDesk((at) =>
+      Effect.gen(function*() {
+        yield* keysOf(at)
+        assert.strictEqual(statSync(at.pathOf("keys/fleet.key_secret")).mode & 0o777, 0o600)
+        const before = readFileSync(at.pathOf("keys/fleet.key_secret"), "utf8")
+        assert.notInclude(readFileSync(at.pathOf("keys/fleet.key"), "utf8"), /secret-key = "(.*)"/.exec(before)![1]!)
+        const again = yield* at.purser(["keygen", "fleet", "--out", "keys"])
+        assert.deepStrictEqual([again.code, readFileSync(at.pathOf("keys/fleet.key_secret"), "utf8")], [1, before])
+      })), 120_000)
+
+  for (const transport of transports) {
+    it.live(`${transport}: a known key pays once per row under its name, an unknown one and none pay nothing`, () =>
+      atDesk((at) =>
+        Effect.gen(function*() {
+          at.write("bills.csv", csv(...tens(5)))
+          const { alice, fleet, mallory } = yield* keysOf(at)
+          const endpoint = `tcp://127.0.0.1:${yield* freePort}`
+          const worker = yield* at.start(["worker", "--transport", transport, "--endpoint", endpoint], fleet)
+          yield* worker.says("worker on")
+          const settings = { PURSER_ENDPOINT: endpoint, PURSER_REQUEST_TIMEOUT: "400 millis", PURSER_REQUEST_RETRIES: "2" }
+          const args = ["run", "bills.csv", "--json", "--workers", "0", "--transport", transport]
+          for (const env of [mallory, {}]) {
+            const refused = yield* at.purser(args, { ...settings, ...env, PURSER_RUN_PASSES: "1" })
+            assert.notStrictEqual(refused.code, 0, refused.stdout)
+            assert.deepStrictEqual(yield* at.paid, [])
+          }
+          const run = yield* at.purser(args, { ...settings, ...alice, PURSER_REQUEST_TIMEOUT: "20 seconds" })
+          assert.deepStrictEqual([run.code, run.json?.["succeeded"]], [0, 5], run.stderr)
+          const paid = yield* at.paid
+          assert.deepStrictEqual([paid.length, paid.every(({ payments }) => payments === 1)], [5, true])
+          const claimed = (yield* eventsOf(at, "c0")).filter(({ to }) => to === "claimed")
+          assert.deepStrictEqual(claimed.map(({ principal }) => principal), ["alice"])
+        })), 180_000)
+  }
+
+  it.live("half a configuration is refused before anything is sent", () =>
+    atDesk((at) =>
+      Effect.gen(function*() {
+        at.write("bills.csv", csv(...tens(1)))
+        const { alice } = yield* keysOf(at)
+        const bad: ReadonlyArray<readonly [string, Record<string, string>]> = [
+          ["PURSER_CURVE_SERVER_KEY is set, but PURSER_CURVE_KEY_FILE is not", { PURSER_CURVE_SERVER_KEY: alice.PURSER_CURVE_SERVER_KEY }],
+          ["holds no secret key", { PURSER_CURVE_KEY_FILE: at.pathOf("keys/alice.key") }],
+          ["no such file", { PURSER_CURVE_KEY_FILE: at.pathOf("keys/nobody.key_secret") }],
+          ["expected a public key of 40 characters", { ...alice, PURSER_CURVE_SERVER_KEY: "\"".repeat(40) }]
+        ]
+        for (const [text, env] of bad) {
+          const { code, stderr } = yield* at.purser(["run", "bills.csv", "--yes"], env)
+          assert.deepStrictEqual([code, stderr.includes(text)], [1, true], stderr)
+        }
+        assert.strictEqual(yield* at.calls, 0)
+      })), 120_000)
+})
+
+describe("dead letters", () => {
+  it.live("what a worker cannot read is kept, listed, shown and thrown away, and the next bill is served", () =>
+    atDesk((at) =>
+      Effect.gen(function*() {
+        const zmq = yield* Effect.promise(() => import("zeromq"))
+        at.write("bills.csv", csv(...tens(1)))
+        const endpoint = `tcp://127.0.0.1:${yield* freePort}`
+        const worker = yield* at.start(["worker", "--transport", "push-pull", "--endpoint", endpoint])
+        yield* worker.says("worker on")
+        const push = yield* Effect.acquireRelease(Effect.sync(() => new zmq.Push({ linger: 1000 })), (socket) => Effect.sync(() => socket.close()))
+        push.connect(endpoint)
+        const garbage = ["\u001b[31mnot JSON", "{\"v\":2,\"client\":\"c\",\"items\":[]}", "{\"customer_id\":\"c\",\"billing_period\":\"2026-13\",\"amount_cents\":1,\"stripe_customer_id\":\"cus\"}"]
+        for (const body of [...garbage, garbage[0]!]) yield* Effect.promise(() => push.send(body))
+        const listed = yield* at.purser(["dead-letters", "list", "--json"]).pipe(
+          Effect.map(({ stdout }) => JSON.parse(stdout) as ReadonlyArray<{ readonly digest: string; readonly times: number; readonly body: string; readonly reason: string; readonly transport: string }>),
+          Effect.repeat({ until: (letters) => letters.reduce((sum, { times }) => sum + times, 0) === 4, schedule: Schedule.spaced("100 millis") })
+        )
+        assert.sameMembers(listed.map(({ body }) => Buffer.from(body, "base64").toString()), garbage)
+        assert.deepStrictEqual([...new Set(listed.map(({ reason, transport }) => `${transport} ${reason}`))], ["push-pull MalformedMessage"])
+        const worst = listed.find(({ times }) => times === 2)!
+        const shown = yield* at.purser(["dead-letters", "show", worst.digest.slice(0, 10)])
+        assert.include(shown.stdout, "\\u001b[31mnot JSON")
+        assert.notInclude(shown.stdout, "\u001b")
+        const discarded = yield* at.purser(["dead-letters", "discard", worst.digest])
+        assert.include(discarded.stdout, "1 thrown away")
+        const run = yield* at.purser(["run", "bills.csv", "--json", "--workers", "0", "--transport", "push-pull"], { PURSER_ENDPOINT: endpoint })
+        assert.deepStrictEqual([run.code, run.json?.["succeeded"]], [0, 1], run.stderr)
+      })), 120_000)
+})
