@@ -51,8 +51,8 @@ export type FeedStart =
  * What a reader gets. `State`: one charge of the snapshot, by its last event. `Synced`: snapshot or history is complete,
  * what follows is new after `cursor`. `Event`: the next event; never twice and never with one left out. `Epoch`: another
  * life of the publisher. `Lagged`: the events up to `to` did not arrive, because messages were `lost` on the way or
- * because the reader was too slow and its buffer `overrun`; they are fetched. `Silent`: the publisher has not been heard
- * for so long.
+ * because the reader was too slow and its buffer `overrun`; they are fetched. `Restarted`: what the reader was owed after
+ * `after` is gone, and a snapshot follows, as it asked for in that case. `Silent`: the publisher has not been heard for so long.
  */
 export type FeedNotice =
   | { readonly _tag: "State"; readonly event: FeedEvent }
@@ -60,4 +60,5 @@ export type FeedNotice =
   | { readonly _tag: "Event"; readonly event: FeedEvent; readonly epoch: string | null }
   | { readonly _tag: "Epoch"; readonly epoch: string }
   | { readonly _tag: "Lagged"; readonly reason: "lost" | "overrun"; readonly after: number; readonly to: number }
+  | { readonly _tag: "Restarted"; readonly after: number; readonly why: "trimmed" | "other_history" }
   | { readonly _tag: "Silent"; readonly silentMs: number }

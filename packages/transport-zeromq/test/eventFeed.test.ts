@@ -1,0 +1,200 @@
+/** The charge event feed over each network: every event once and in order, whatever is killed, lost, slow or trimmed. */
+import { assert, describe, it } from "@effect/vitest"
+import { type FeedError, type TransportError, TransportError as TransportFailure } from "@purser/core"
+import { Effect, Fiber } from "effect"
+import { eventAt, lossyRelay, networks, publishOn, quick, readOn, scriptedLog } from "./feedSupport.ts"
+
+const factsOf = (error: FeedError | TransportError): Record<string, unknown> => ({ ...error.reason })
+
+for (const [network, addresses] of Object.entries(networks)) {
+  describe(`event feed over ${network}`, () => {
+    it.live("a late joiner gets the snapshot, then the stream, without hole or repetition", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const { append, log } = scriptedLog()
+        yield* append(137)
+        yield* publishOn(log, at)
+        const reader = yield* readOn({ _tag: "Snapshot" }, { ...at, pageMax: 3 })
+        // Events go on while the snapshot is read.
+        const states = []
+        for (let notice = yield* reader.next; notice._tag !== "Synced"; notice = yield* reader.next) {
+          if (notice._tag === "State") states.push(notice.event)
+          yield* append(5)
+        }
+        assert.strictEqual(new Set(states.map(({ chargeKey }) => chargeKey)).size, states.length)
+        const from = reader.last()
+        assert.sameDeepMembers(states, Array.from({ length: Math.min(10, from) }, (_, index) => eventAt(from - index)))
+        yield* append(500)
+        yield* reader.readTo(from + 500)
+        yield* append(7)
+        assert.deepStrictEqual(yield* reader.readTo(from + 507), [])
+      }), 60_000)
+
+    it.live("gives the whole history, only what is new, or what follows a cursor", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const { append, log } = scriptedLog()
+        yield* append(250)
+        const { publisher } = yield* publishOn(log, at)
+        const whole = yield* readOn({ _tag: "Beginning" }, { ...at, pageMax: 40 })
+        assert.deepStrictEqual(yield* whole.readTo(250), [])
+        assert.deepStrictEqual(yield* whole.next, { _tag: "Synced", cursor: { epoch: publisher.epoch, sequence: 250 } })
+        const fresh = yield* readOn({ _tag: "Now" }, at)
+        assert.deepStrictEqual(yield* fresh.next, { _tag: "Synced", cursor: { epoch: publisher.epoch, sequence: 250 } })
+        const resumed = yield* readOn({ _tag: "After", cursor: { epoch: publisher.epoch, sequence: 240 } }, at)
+        yield* append(10)
+        assert.deepInclude(yield* fresh.until("Event"), { event: eventAt(251), epoch: publisher.epoch })
+        yield* resumed.readTo(260)
+        yield* whole.readTo(260)
+      }), 60_000)
+
+    it.live("goes on when the publisher is closed and another one begins, and tells the new epoch", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const { append, log } = scriptedLog()
+        const first = yield* publishOn(log, at)
+        const reader = yield* readOn({ _tag: "Beginning" }, { ...at, silentAfter: "100 millis" })
+        yield* append(20)
+        yield* reader.readTo(20)
+        for (const round of [1, 2, 3]) {
+          if (round === 1) yield* first.close
+          yield* reader.until("Silent")
+          yield* append(30)
+          const again = yield* publishOn(log, at)
+          yield* append(3)
+          const said = yield* reader.readTo(20 + 33 * round)
+          assert.deepInclude(said, { _tag: "Epoch", epoch: again.publisher.epoch })
+          assert.notInclude(said.map(({ _tag }) => _tag), "Restarted")
+          if (round < 3) yield* again.close
+        }
+      }), 60_000)
+
+    it.live("a reader that comes back goes on after its last event", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const { append, log } = scriptedLog()
+        yield* append(5)
+        const { publisher } = yield* publishOn(log, at)
+        let last = 0
+        for (const round of [1, 2, 3, 4]) {
+          const reader = yield* readOn({ _tag: "After", cursor: { epoch: publisher.epoch, sequence: last } }, at)
+          yield* append(11)
+          yield* reader.readTo(last + 9)
+          last = reader.last()
+          yield* reader.close
+          assert.strictEqual(last, round * 9)
+        }
+      }), 60_000)
+
+    it.live("loses nothing when everything is lost for a while, and says so", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const behind = yield* addresses
+        const { append, log } = scriptedLog()
+        yield* publishOn(log, at)
+        const relay = yield* lossyRelay(at.endpoint, behind.endpoint)
+        const reader = yield* readOn({ _tag: "Beginning" }, { endpoint: behind.endpoint, replayEndpoint: at.replayEndpoint })
+        yield* append(10)
+        yield* reader.readTo(10)
+        // Level with the publisher by what it hears live, not by a page of the past.
+        let to = 10
+        const live = Effect.gen(function*() {
+          yield* append(1)
+          yield* reader.readTo(++to)
+        })
+        yield* live
+        for (const window of [1, 2, 3]) {
+          relay.lose = true
+          const lost = relay.lost
+          yield* append(200)
+          to += 200
+          while (relay.lost < lost + 4) yield* Effect.sleep("5 millis")
+          relay.lose = false
+          yield* append(1)
+          const said = yield* reader.readTo(++to)
+          assert.isTrue(said.some((notice) => notice._tag === "Lagged" && notice.reason === "lost"), `window ${window}`)
+          yield* live
+        }
+      }), 60_000)
+
+    it.live("tells a gap of trimmed history, and starts anew from a snapshot when asked to", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const { append, log, state } = scriptedLog()
+        yield* append(100)
+        const { publisher } = yield* publishOn(log, { ...at, keep: 20 })
+        while (state.trimmedTo < 80) yield* Effect.sleep("5 millis")
+        const cursor = { epoch: publisher.epoch, sequence: 50 }
+        const failing = yield* readOn({ _tag: "After", cursor }, at)
+        assert.deepStrictEqual(factsOf(yield* Effect.flip(failing.next)), { _tag: "ReplayGap", after: 50, oldest: 81, newest: 100, why: "trimmed" })
+        const foreign = yield* readOn({ _tag: "After", cursor: { epoch: "of-another-database", sequence: 90 } }, at)
+        assert.deepInclude(factsOf(yield* Effect.flip(foreign.next)), { _tag: "ReplayGap", why: "other_history" })
+        const anew = yield* readOn({ _tag: "After", cursor }, { ...at, whenGap: "snapshot" })
+        assert.deepStrictEqual(yield* anew.next, { _tag: "Restarted", after: 50, why: "trimmed" })
+        const states = []
+        for (let notice = yield* anew.next; notice._tag !== "Synced"; notice = yield* anew.next) states.push(notice._tag)
+        assert.deepStrictEqual(states, Array.from({ length: 10 }, () => "State"))
+        yield* append(5)
+        yield* anew.readTo(105)
+      }), 60_000)
+
+    it.live("a reader that is too slow is told, and gets everything", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const { append, log } = scriptedLog()
+        const { publisher } = yield* publishOn(log, at)
+        const reader = yield* readOn({ _tag: "Beginning" }, { ...at, bufferMax: 100 })
+        const strict = yield* readOn({ _tag: "Beginning" }, { ...at, bufferMax: 100, whenSlow: "fail" })
+        yield* append(1)
+        yield* reader.readTo(1)
+        yield* strict.readTo(1)
+        // Both have to hear one more live, so that they are level before they stand still.
+        yield* append(1)
+        yield* reader.readTo(2)
+        yield* strict.readTo(2)
+        yield* append(2000)
+        while ((yield* publisher.published) < 2002) yield* Effect.sleep("5 millis")
+        // What was published has arrived when another reader has it.
+        const witness = yield* readOn({ _tag: "Beginning" }, at)
+        yield* witness.readTo(2002)
+        yield* append(1)
+        yield* witness.readTo(2003)
+        const said = yield* reader.readTo(2003)
+        assert.isTrue(said.some((notice) => notice._tag === "Lagged" && notice.reason === "overrun"))
+        const error = yield* Effect.flip(Effect.forever(strict.next))
+        assert.deepInclude(factsOf(error), { _tag: "SlowSubscriber", epoch: publisher.epoch, bufferMax: 100 })
+        const again = yield* readOn({ _tag: "After", cursor: { epoch: publisher.epoch, sequence: strict.last() } }, at)
+        yield* again.readTo(2003)
+      }), 60_000)
+
+    it.live("waits for a store that is down, at either side of a page", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const { append, log, state } = scriptedLog()
+        yield* publishOn(log, at)
+        yield* append(10)
+        const reader = yield* readOn({ _tag: "Beginning" }, at)
+        yield* reader.readTo(10)
+        state.isDown = true
+        const other = yield* readOn({ _tag: "Beginning" }, { ...at, silentAfter: "50 millis" })
+        yield* append(10)
+        const reading = yield* Effect.forkChild(other.readTo(20))
+        yield* Effect.sleep("100 millis")
+        assert.deepStrictEqual([reader.last(), other.last()], [10, 0])
+        state.isDown = false
+        yield* reader.readTo(20)
+        yield* Fiber.join(reading)
+      }), 60_000)
+  })
+}
+
+describe("event feed", () => {
+  it.live("refuses remote addresses without encryption on either side", () =>
+    Effect.gen(function*() {
+      const { log } = scriptedLog()
+      const published = yield* Effect.flip(publishOn(log, { endpoint: "tcp://10.0.0.1:5565" }))
+      assert.instanceOf(published, TransportFailure)
+      const reader = yield* readOn({ _tag: "Now" }, { ...quick, replayEndpoint: "tcp://10.0.0.1:5566" })
+      assert.deepInclude(factsOf(yield* Effect.flip(reader.next)), { _tag: "Unauthorized" })
+    }), 60_000)
+})
