@@ -10,11 +10,13 @@ import { forwarderCommand } from "./commands/forwarderCommand.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
 import { keygenCommand } from "./commands/keygenCommand.ts"
 import { pauseCommand, resumeCommand } from "./commands/pauseCommand.ts"
+import { proxyCommand } from "./commands/proxyCommand.ts"
 import { refundCommand } from "./commands/refundCommand.ts"
 import { retryCommand } from "./commands/retryCommand.ts"
 import { runCommand } from "./commands/runCommand.ts"
 import { simCommand } from "./commands/simCommand.ts"
 import { capCommand, statusCommand, sweepCommand } from "./commands/storeCommands.ts"
+import { vaultCommand } from "./commands/vaultCommand.ts"
 import { webhooksCommand } from "./commands/webhooksCommand.ts"
 import { workerCommand } from "./commands/workerCommand.ts"
 import { note } from "./ui/Output.ts"
@@ -24,7 +26,7 @@ export const version = "0.1.0"
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, workerCommand, brokerCommand, forwarderCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, refundCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand])
+  Command.withSubcommands([runCommand, workerCommand, brokerCommand, forwarderCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, refundCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, proxyCommand, vaultCommand])
 )
 
 const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>

@@ -1,0 +1,179 @@
+/** `purser vault …`: the vault keys of the spend-cap proxy by hand. */
+import { type Currency, Money } from "@purser/core"
+import { type AuditLine, type Vault, VaultAdmin, VaultDesk } from "@purser/spend-cap-proxy"
+import { Clock, Effect, Redacted, Result } from "effect"
+import { refused } from "../CommandFailed.ts"
+import { serving } from "../launch.ts"
+import { note, out } from "../ui/Output.ts"
+import { table } from "../ui/table.ts"
+import { gaugeLines } from "../ui/vaultGauge.ts"
+import { parseHeadroom } from "./expectedTotals.ts"
+
+const desk = <A, E>(use: (admin: VaultAdmin["Service"]) => Effect.Effect<A, E>) =>
+  Effect.flatMap(VaultAdmin, use).pipe(Effect.provide(VaultDesk.layerAdmin))
+
+const stateOf = (vault: Vault, nowMs: number): string =>
+  vault.killed ? "killed" : vault.revokedAtMs !== null ? "revoked" : vault.expiresAtMs !== null && vault.expiresAtMs <= nowMs ? "expired" : "open"
+
+const iso = (ms: number) => new Date(ms).toISOString()
+
+const figures = Effect.fnUntraced(function*(expectedTotal: string, headroom: string, currency: Currency) {
+  const money = yield* amount("--expected-total", expectedTotal, currency)
+  return { expectedMinor: money, headroomPercent: yield* parseHeadroom(headroom) }
+})
+
+const amount = (flag: string, text: string, currency: Currency) => {
+  const money = Money.fromDecimal(text, currency, { maximumMinor: Number.MAX_SAFE_INTEGER })
+  return Result.isFailure(money) ? Effect.fail(refused(`${flag}: ${money.failure.message}`)) : Effect.succeed(money.success.amountMinor)
+}
+
+const momentOf = (text: string) => {
+  const ms = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(ms) ? Effect.fail(refused(`--expires ${text}: expected 2026-08-31 or 2026-08-31T12:00:00Z`)) : Effect.succeed(ms)
+}
+
+const vaultTable = (vaults: ReadonlyArray<Vault>, nowMs: number): string =>
+  table(
+    ["vault", "key", "name", "period", "currency", "cap", "paid", "held", "", "payments", "calls", "state"],
+    vaults.map((vault) => {
+      const money = (minor: number) => Money.formatMinor(minor, vault.currency as Currency)
+      return [
+        vault.id, `…${vault.keyHint}`, vault.name, vault.billingPeriod, vault.currency, money(vault.capMinor), money(vault.paidMinor), money(vault.heldMinor),
+        `${Math.floor((vault.paidMinor + vault.heldMinor) * 100 / vault.capMinor)}%`, String(vault.payments), String(vault.calls), stateOf(vault, nowMs)
+      ]
+    }),
+    [5, 6, 7, 8, 9, 10]
+  )
+
+const print = (vaults: ReadonlyArray<Vault>) => Effect.flatMap(Clock.currentTimeMillis, (nowMs) => out(vaultTable(vaults, nowMs)))
+
+/** Makes a vault and prints its key, this once. */
+export const create = Effect.fnUntraced(function*(given: {
+  readonly billingPeriod: string
+  readonly currency: Currency
+  readonly expectedTotal: string
+  readonly headroom: string
+  readonly name: string
+  readonly expires: string | undefined
+  readonly allow: ReadonlyArray<string>
+  readonly customers: ReadonlyArray<string>
+  readonly customersGiven: boolean
+  readonly maxPerCharge: string | undefined
+  readonly maxCalls: number | undefined
+  readonly duplicateGuard: boolean
+  readonly json: boolean
+}) {
+  const { currency } = given
+  const { expectedMinor, headroomPercent } = yield* figures(given.expectedTotal, given.headroom, currency)
+  const made = yield* desk((admin) =>
+    Effect.gen(function*() {
+      return yield* admin.create({
+        name: given.name, billingPeriod: given.billingPeriod, currency, expectedMinor, headroomPercent, allow: given.allow,
+        customers: given.customersGiven ? given.customers : null,
+        maxPerChargeMinor: given.maxPerCharge === undefined ? null : yield* amount("--max-per-charge", given.maxPerCharge, currency),
+        maxCalls: given.maxCalls ?? null,
+        duplicateGuard: given.duplicateGuard,
+        expiresAtMs: given.expires === undefined ? null : yield* momentOf(given.expires)
+      })
+    }))
+  const key = Redacted.value(made.key)
+  if (given.json) return yield* out(JSON.stringify({ key, ...made.vault }))
+  yield* out(key)
+  yield* note(`This key is shown once. Vault ${made.vault.id}: at most ${Money.formatMinor(made.vault.capMinor, currency)} ${currency} for ${made.vault.billingPeriod}.`)
+})
+
+/** Every vault. */
+export const list = (json: boolean) =>
+  Effect.flatMap(desk((admin) => admin.list), (vaults) =>
+    json ? out(JSON.stringify(vaults)) : vaults.length === 0 ? out("no vault was made") : print(vaults))
+
+/** One vault with its rules. */
+export const show = Effect.fnUntraced(function*(id: string, json: boolean) {
+  const vault = yield* desk((admin) => admin.show(id))
+  if (json) return yield* out(JSON.stringify(vault))
+  yield* print([vault])
+  const money = (minor: number) => Money.formatMinor(minor, vault.currency as Currency)
+  yield* out([
+    "",
+    `expected   ${money(vault.expectedMinor)} × ${(vault.headroomPercent / 100).toFixed(2)}`,
+    `allows     ${vault.allow.join("\n           ")}`,
+    `customers  ${vault.customers === null ? "all" : vault.customers.join(", ")}`,
+    `a charge   ${vault.maxPerChargeMinor === null ? "any size" : `at most ${money(vault.maxPerChargeMinor)}`}`,
+    `calls      ${vault.maxCalls === null ? "any number" : `at most ${vault.maxCalls}`}`,
+    `duplicates ${vault.duplicateGuard ? "one paid charge for each customer" : "by idempotency key alone"}`,
+    `refunded   ${money(vault.refundedMinor)}`,
+    `made       ${iso(vault.createdAtMs)}`,
+    ...(vault.expiresAtMs === null ? [] : [`expires    ${iso(vault.expiresAtMs)}`]),
+    ...(vault.revokedAtMs === null ? [] : [`revoked    ${iso(vault.revokedAtMs)}`])
+  ].join("\n"))
+})
+
+/** Ends a key. */
+export const revoke = (id: string, reason: string) => Effect.flatMap(desk((admin) => admin.revoke(id, reason)), (vault) => print([vault]))
+
+/** Sets another cap. */
+export const raise = (given: { readonly id: string; readonly expectedTotal: string; readonly headroom: string; readonly reason: string }) =>
+  Effect.flatMap(
+    desk((admin) =>
+      Effect.gen(function*() {
+        const { currency } = yield* admin.show(given.id)
+        return yield* admin.raise({ ...yield* figures(given.expectedTotal, given.headroom, currency as Currency), id: given.id, reason: given.reason })
+      })),
+    (vault) => print([vault])
+  )
+
+/** Switches every key off, or on. */
+export const kill = (killed: boolean, reason: string) =>
+  Effect.andThen(
+    desk((admin) => admin.setKilled(killed, reason)),
+    out(killed ? "every vault key is switched off (purser vault kill --off switches them on)" : "the vault keys are switched on")
+  )
+
+const page = 1000
+
+const lineText = (line: AuditLine): ReadonlyArray<string> => [
+  String(line.seq), iso(line.atMs), line.vault ?? "", line.act === "result" ? `→ ${line.decision}` : line.act,
+  line.act === "decision" ? `${line.method} ${line.path}` : "",
+  line.amountMinor === null ? "" : Money.formatMinor(line.amountMinor, line.currency as Currency), line.customer ?? "", line.idempotencyKey ?? "",
+  line.code ?? line.verdict, line.status === null ? "" : String(line.status), line.requestId ?? "", line.detail ?? ""
+]
+const header = ["seq", "at", "vault", "act", "route", "amount", "customer", "idempotency key", "result", "status", "request id", "detail"]
+
+/** The audit trail, page by page, so that any length of it can be exported. */
+export const log = (given: { readonly id: string | undefined; readonly lines: number | undefined; readonly json: boolean }) =>
+  desk((admin) =>
+    Effect.gen(function*() {
+      let after = given.lines === undefined ? 0 : yield* admin.tail(given.id, given.lines)
+      const shown: Array<AuditLine> = []
+      while (true) {
+        const found = yield* admin.log({ vault: given.id, after, limit: page })
+        if (given.json) for (const line of found) yield* out(JSON.stringify(line))
+        else shown.push(...found)
+        if (found.length < page) break
+        after = found.at(-1)!.seq
+      }
+      if (!given.json) yield* out(shown.length === 0 ? "the audit trail is empty" : table(header, shown.map(lineText), [0, 5]))
+    }))
+
+/** How full the vaults are; follows them until stopped, and draws again only what changed. */
+export const gauge = (given: { readonly id: string | undefined; readonly once: boolean; readonly json: boolean }) =>
+  desk((admin) =>
+    Effect.gen(function*() {
+      const read = given.id === undefined ? admin.list : Effect.map(admin.show(given.id), (vault) => [vault])
+      let last = ""
+      const draw = Effect.gen(function*() {
+        const vaults = yield* read
+        const nowMs = yield* Clock.currentTimeMillis
+        const text = given.json
+          ? vaults.map((vault) => JSON.stringify({
+            vault: vault.id, billingPeriod: vault.billingPeriod, currency: vault.currency, capMinor: vault.capMinor, paidMinor: vault.paidMinor,
+            heldMinor: vault.heldMinor, leftMinor: vault.capMinor - vault.paidMinor - vault.heldMinor, payments: vault.payments, calls: vault.calls,
+            state: stateOf(vault, nowMs)
+          })).join("\n")
+          : gaugeLines(vaults, (vault) => stateOf(vault, nowMs))
+        if (text !== last && text !== "") yield* out(text)
+        last = text
+      })
+      if (given.once) return yield* draw
+      return yield* serving(Effect.forever(Effect.andThen(draw, Effect.sleep("1 second"))))
+    }))

@@ -1,0 +1,29 @@
+/** The layers of programs: the acts of people on the configured store, and a proxy with all that it needs. */
+import type { DatabaseServices } from "@purser/postgres"
+import { Effect, Layer } from "effect"
+import * as AdminSocket from "./AdminSocket.ts"
+import * as ProxyDatabase from "./ProxyDatabase.ts"
+import { ProxyServer } from "./ProxyServer.ts"
+import { VaultAdmin } from "./VaultAdmin.ts"
+import { VaultStore } from "./VaultStore.ts"
+
+const direct = Layer.provide(VaultAdmin.layer, ProxyDatabase.layerConfig)
+
+/** `VaultAdmin` on the configured store, or through the proxy that has its folder open. */
+export const layerAdmin = Layer.unwrap(Effect.gen(function*() {
+  const dataDir = yield* ProxyDatabase.proxyDataDir
+  if (dataDir === undefined) return direct
+  return Layer.catchTag(direct, "DatabaseInUse", (error) =>
+    AdminSocket.isServed(dataDir) ? AdminSocket.layerClient(dataDir) : Layer.effectContext(Effect.fail(error)))
+}))
+
+/** Store and acts over one database. */
+export const layerStores: Layer.Layer<VaultStore | VaultAdmin, never, DatabaseServices> = Layer.merge(VaultStore.layer, VaultAdmin.layer)
+
+const socket = Layer.unwrap(Effect.map(ProxyDatabase.proxyDataDir, (dataDir) => dataDir === undefined ? Layer.empty : AdminSocket.layerServer(dataDir)))
+
+/** The proxy as configured, its store, and the socket for `purser vault` when the store is a folder. */
+export const layerProxy = Layer.merge(ProxyServer.layerConfig, socket).pipe(
+  Layer.provideMerge(layerStores),
+  Layer.provideMerge(ProxyDatabase.layerConfig)
+)
