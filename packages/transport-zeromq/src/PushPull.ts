@@ -58,7 +58,10 @@ const makeClient = Effect.fnUntraced(function*(
   }
 
   const open: OpenCarrier = Effect.fnUntraced(function*(peers) {
-    const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [back], settings, sendTimeoutMs: 0, lingerMs: 0 })
+    // A name of its own for each life, as the other transports give by a port: in one process nobody reconnects to a name.
+    const own = options.returnEndpoint === undefined && back.address.startsWith("inproc://")
+    const address = own ? defaultReturnAddress(endpoints) ?? back.address : back.address
+    const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [{ ...back, address }], settings, sendTimeoutMs: 0, lingerMs: 0 })
     const push = yield* openZmqSocket(zmq, {
       kind: "push",
       seals: true,

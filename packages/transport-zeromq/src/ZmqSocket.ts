@@ -155,7 +155,8 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   const label = options.endpoints.map(({ address }) => address).join(",")
   const security = yield* securityOf(zmq, options)
   const socket = yield* acquire(zmq, options, routingId, label, security)
-  yield* Effect.forkScoped(observe(socket.events, routingId))
+  // In-process connections have no events. Detached: see `observe`.
+  if (options.endpoints.some(({ address }) => !address.startsWith("inproc://"))) yield* Effect.forkDetach(observe(socket.events, routingId))
 
   // Any call while a bind is under way fails, so that the fibers start after it.
   const bound = yield* Effect.forEach(

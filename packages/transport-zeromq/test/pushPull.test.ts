@@ -3,6 +3,7 @@ import { ChargeClient, Wire } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { type PushPullClientOptions, ZmqMetrics, ZmqTransport } from "@purser/transport-zeromq"
 import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Result, Schedule, Scope } from "effect"
+import { randomUUID } from "node:crypto"
 import * as zmq from "zeromq"
 import { bare, freeAddress, paid, reasonOf, serveOn } from "./support.ts"
 
@@ -153,6 +154,17 @@ describe("push-pull", () => {
       // Two of each client, the worker's own, and one for each of two clients.
       assert.strictEqual((yield* Metric.value(ZmqMetrics.openSockets)).value, 13)
     })), 60_000)
+
+  it.live("finds a producer again that took answers in under the same in-process name before", () =>
+    Effect.gen(function*() {
+      const [endpoint, returnEndpoint] = [`inproc://workers-${randomUUID()}`, `inproc://answers-${randomUUID()}`]
+      yield* serveOn(ZmqTransport.layerPushPullServer({ endpoint }), (request) => Effect.succeed(paid(request)))
+      for (const round of [1, 2, 3]) {
+        const request = chargeFor(`c_${round}`, "2026-07")
+        const submitted = Effect.flatMap(clientOf({ endpoint, returnEndpoint, requestTimeout: "100 millis", retry: Schedule.spaced("10 millis") }), ({ submit }) => submit(request))
+        assert.deepStrictEqual(yield* Effect.scoped(submitted), paid(request))
+      }
+    }), 60_000)
 
   it.live("refuses a return address that workers could not reach", () =>
     Effect.gen(function*() {

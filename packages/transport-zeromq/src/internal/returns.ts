@@ -90,6 +90,15 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
     return socket
   }, Effect.uninterruptible)
 
+  // An in-process connection does not come back by itself: whoever is at the address later is reached by another socket.
+  const forget = (address: string, socket: ZmqSocket) =>
+    Effect.suspend(() => {
+      const known = producers.get(address)
+      if (known === undefined || known.socket !== socket) return Effect.void
+      producers.delete(address)
+      return Scope.close(known.scope, Exit.void)
+    })
+
   const plain = options.acknowledge === undefined ? undefined : yield* open(options.acknowledge, null)
   const noAnswer = new TransportError({ reason: new Closed({ endpoint: options.label, detail: "no acknowledgement endpoint is set" }), chargeKey: null })
   return {
@@ -109,7 +118,8 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
         key: keyOf(address, peerKey),
         whole: false,
         // Looked up when the answer is there: the producer may have made room for others since, and come back.
-        send: (text) => Effect.flatMap(producer(endpoint, peerKey), (socket) => socket.send([text]))
+        send: (text) =>
+          Effect.flatMap(producer(endpoint, peerKey), (socket) => Effect.tapError(socket.send([text]), () => forget(endpoint.address, socket)))
       })))
     }),
     flush: Effect.suspend(() => Effect.forEach([...producers.values()], ({ socket }) => socket.flush, { concurrency: "unbounded", discard: true })).pipe(

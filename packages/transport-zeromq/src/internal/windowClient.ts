@@ -34,6 +34,8 @@ export interface WindowClient {
   readonly submit: (request: ChargeRequest) => Effect.Effect<ChargeOutcome, SubmitError>
 }
 
+const silenceMaxMs = 60_000
+
 /** Makes a window; its socket is opened when it is first needed, and closed with the scope. */
 export const makeWindowClient = Effect.fnUntraced(function*(settings: WindowClientSettings): Effect.fn.Return<WindowClient, never, Scope.Scope> {
   const { label, timeoutMs, window, wire } = settings
@@ -45,6 +47,8 @@ export const makeWindowClient = Effect.fnUntraced(function*(settings: WindowClie
   let isClosed = false
   /** Since when something was sent and nothing heard. */
   let silentSinceMs: number | undefined
+  /** How long silence lasts until the sockets are renewed. It doubles: peers that are slow, not gone, need the connection that is there. */
+  let silenceMs = (settings.silencesMax ?? 0) * timeoutMs
 
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
@@ -55,6 +59,7 @@ export const makeWindowClient = Effect.fnUntraced(function*(settings: WindowClie
   const stray = Metric.update(ZmqMetrics.strayReplies, 1)
   const receive = Effect.fnUntraced(function*(frames: Frames) {
     silentSinceMs = undefined
+    silenceMs = (settings.silencesMax ?? 0) * timeoutMs
     // A server may answer under the empty delimiter of a REQ peer.
     const body = frames.length === 2 && frames[0]!.length === 0 ? frames[1]! : frames[0]!
     const replies = wire.decodeReplies(body.toString("utf8"))
@@ -117,8 +122,9 @@ export const makeWindowClient = Effect.fnUntraced(function*(settings: WindowClie
       }
     }
     if (expired === 0) return
-    if (settings.silencesMax === undefined || silentSinceMs === undefined || nowMs - silentSinceMs < settings.silencesMax * timeoutMs) return
+    if (settings.silencesMax === undefined || silentSinceMs === undefined || nowMs - silentSinceMs < silenceMs) return
     silentSinceMs = undefined
+    silenceMs = Math.min(2 * silenceMs, silenceMaxMs)
     yield* Metric.update(ZmqMetrics.renewedSockets, 1)
     yield* Effect.logDebug("nothing was heard: the socket is renewed")
     yield* carriers.renew
