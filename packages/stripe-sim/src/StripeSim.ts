@@ -9,8 +9,10 @@ import type { BookEntry } from "./Books.ts"
 import type { Fault } from "./Fault.ts"
 import { defaultMaximumMinor } from "./internal/amounts.ts"
 import * as Server from "./internal/server.ts"
+import { overHttp } from "./internal/post.ts"
 import { Simulator } from "./internal/Simulator.ts"
 import type { RequestEntry } from "./Journal.ts"
+import type { WebhookDelivery, WebhookEndpoint, WebhookFault } from "./Webhook.ts"
 
 /** How the simulator is set up. */
 export interface StripeSimOptions {
@@ -26,6 +28,10 @@ export interface StripeSimOptions {
   readonly maximumMinor?: number
   /** The `type` of the 409 for a key in use; both have been seen at Stripe. */
   readonly keyInUseType?: "idempotency_error" | "invalid_request_error"
+  /** Where events are sent from the start. */
+  readonly webhooks?: ReadonlyArray<WebhookEndpoint>
+  /** How many events are remembered, 100 000 by default. */
+  readonly eventsLimit?: number
   /** How long a bank debit takes to settle on the virtual clock, 4 days by default. */
   readonly bankSettles?: Duration.Input
   /** How many requests the journal remembers, 100 000 by default. */
@@ -90,6 +96,20 @@ export interface StripeSimShape {
     /** Ends every delay that is running, as if its time had passed. */
     readonly release: Effect.Effect<void>
   }
+  readonly webhooks: {
+    /** Sends events to this endpoint from now on; gives the secret that signs them. */
+    readonly add: (endpoint: WebhookEndpoint) => Effect.Effect<string>
+    readonly addFaults: (...faults: ReadonlyArray<WebhookFault>) => Effect.Effect<void>
+    readonly clearFaults: Effect.Effect<void>
+    /** Sends what a `reorder` holds back. */
+    readonly release: Effect.Effect<void>
+    /** Sends an event once more, as the Dashboard does; false when there is no such event. */
+    readonly resend: (eventId: string) => Effect.Effect<boolean>
+    /** Waits until nothing is being sent; what is late or waits for its next attempt is left alone. */
+    readonly settled: Effect.Effect<void>
+    /** What was tried, oldest first. */
+    readonly deliveries: Effect.Effect<ReadonlyArray<WebhookDelivery>>
+  }
   /** The virtual time in milliseconds: real time plus what was advanced. */
   readonly nowMs: Effect.Effect<number>
   /** Moves the virtual clock forward; what is due by then happens. */
@@ -147,8 +167,13 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
         maximumMinor: options.maximumMinor ?? defaultMaximumMinor,
         keyInUseType: options.keyInUseType ?? "idempotency_error",
         bankSettlesMs: Duration.toMillis(options.bankSettles ?? "4 days"),
+        eventsLimit: options.eventsLimit ?? 100_000,
         journalLimit: options.journalLimit ?? 100_000
       })
+      const http = overHttp()
+      yield* Effect.addFinalizer(() => Effect.sync(http.abort))
+      simulator.webhooks.post = http.post
+      for (const endpoint of options.webhooks ?? []) simulator.addEndpoint(endpoint)
       simulator.keys.enabled = options.idempotency ?? true
       const { port } = yield* listen(simulator, host, options.port ?? 0)
       return StripeSim.of({
@@ -171,6 +196,15 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
           add: (...faults) => Effect.sync(() => faults.forEach((fault) => simulator.faults.add(fault))),
           clear: Effect.sync(() => simulator.faults.clear()),
           release: Effect.sync(() => simulator.release())
+        },
+        webhooks: {
+          add: (endpoint) => Effect.sync(() => simulator.addEndpoint(endpoint).secret),
+          addFaults: (...faults) => Effect.sync(() => faults.forEach((fault) => simulator.webhooks.addFault(fault))),
+          clearFaults: Effect.sync(() => simulator.webhooks.clearFaults()),
+          release: Effect.sync(() => simulator.webhooks.release()),
+          resend: (eventId) => Effect.sync(() => simulator.resend(eventId)),
+          settled: Effect.callback<void>((resume) => simulator.webhooks.whenIdle(() => resume(Effect.void))),
+          deliveries: Effect.sync(() => simulator.webhooks.deliveries())
         },
         nowMs: Effect.sync(() => simulator.account.nowMs),
         advanceClock: (by) =>

@@ -8,15 +8,18 @@ import type Stripe from "stripe"
 import * as TestCards from "../TestCards.ts"
 import type { Problem } from "./answer.ts"
 import { Collection } from "./Collection.ts"
+import { EventLog, type EventRecord, type ObjectOf } from "./EventLog.ts"
 import type {
   ChargeRecord,
   CustomerRecord,
+  EndpointRecord,
   IntentRecord,
   InvoiceItemRecord,
   InvoiceRecord,
   PaymentMethodRecord,
   RefundRecord
 } from "./records.ts"
+import type { Call } from "./route.ts"
 import type { Timeline } from "./Timeline.ts"
 
 /** What an account is made with. */
@@ -29,6 +32,10 @@ export interface AccountSettings {
   readonly keyInUseType: Problem["type"]
   /** How long a bank debit takes to settle on the virtual clock. */
   readonly bankSettlesMs: number
+  /** How many events an account remembers. */
+  readonly eventsLimit: number
+  /** Told of each event. */
+  readonly onEvent: (account: Account, event: EventRecord) => void
 }
 
 /** The group of the items that wait for the customer's next invoice. */
@@ -54,6 +61,10 @@ export class Account {
   readonly invoices = new Collection<InvoiceRecord>((invoice) => invoice.customer)
   /** By invoice, those that wait for one by `pendingOf` their customer. */
   readonly invoiceItems = new Collection<InvoiceItemRecord>((item) => item.invoice ?? pendingOf(item.customer))
+  readonly endpoints = new Collection<EndpointRecord>(() => null)
+  readonly events: EventLog
+  /** The request that is being answered; events name it. */
+  request: Pick<Call, "requestId" | "key"> | null = null
   /** Objects that a running request holds. */
   readonly locked = new Set<string>()
   /** Payments made since the journal last looked. */
@@ -65,6 +76,7 @@ export class Account {
     this.settings = settings
     this.connectedId = connectedId
     this.openedS = this.nowS
+    this.events = new EventLog(settings.eventsLimit, () => this.nowS)
   }
 
   /** The virtual time in milliseconds. */
@@ -96,7 +108,22 @@ export class Account {
     this.settings.timeline.after(delayMs, run)
   }
   /** Tells that an object changed; `show` writes out the version of now, whenever it is asked. */
-  emit(_type: Stripe.Event.Type, _show: () => Stripe.Event.Data.Object): void {}
+  emit<T extends Stripe.Event.Type>(type: T, show: () => ObjectOf<T>): EventRecord {
+    const event: EventRecord = {
+      id: this.nextId("evt_1"),
+      seq: this.events.nextSeq,
+      createdS: this.nowS,
+      type,
+      show,
+      requestId: this.request?.requestId ?? null,
+      idempotencyKey: this.request?.key ?? null,
+      account: this.connectedId,
+      pendingWebhooks: 0
+    }
+    this.events.put(event)
+    this.settings.onEvent(this, event)
+    return event
+  }
 
   /**
    * The customer with this id; a deleted one is found and says so. One that nobody created or changed is the same

@@ -5,22 +5,27 @@
  */
 import type { BookEntry } from "../Books.ts"
 import type { RequestEntry } from "../Journal.ts"
+import type { WebhookEndpoint } from "../Webhook.ts"
 import { Account, type AccountSettings } from "./Account.ts"
 import { type Answer, lockTimeout, serverError } from "./answer.ts"
 import { bookEntries } from "./bookkeeping.ts"
 import * as endpoints from "./endpoints.ts"
+import type { EventRecord } from "./EventLog.ts"
+import { isOfType } from "./events.ts"
 import { FaultBook, type Plan } from "./faults.ts"
 import { IdempotencyKeys } from "./idempotency.ts"
 import { settle } from "./attempt.ts"
-import type { IntentRecord } from "./records.ts"
+import type { EndpointRecord, IntentRecord } from "./records.ts"
 import type { Call } from "./route.ts"
 import { Timeline } from "./Timeline.ts"
+import { addEndpoint } from "./webhookEndpoints.ts"
+import { Webhooks } from "./Webhooks.ts"
 
 /** An entry that its request still fills in. */
 export type OpenEntry = { -readonly [K in keyof RequestEntry]: RequestEntry[K] }
 
 /** What a simulator is made with. */
-export interface SimulatorSettings extends Omit<AccountSettings, "timeline" | "nextId"> {
+export interface SimulatorSettings extends Omit<AccountSettings, "timeline" | "nextId" | "onEvent"> {
   /** Real time in milliseconds. */
   readonly realNowMs: () => number
   /** A few characters that no other run of the simulator has, so that ids of two runs never meet. */
@@ -40,6 +45,7 @@ const heldObject = (call: Call): string | undefined =>
 export class Simulator {
   readonly timeline: Timeline
   readonly account: Account
+  readonly webhooks: Webhooks
   readonly keys = new IdempotencyKeys()
   readonly faults = new FaultBook()
   /** What a delay keeps waiting; each goes on when it is called. */
@@ -50,10 +56,12 @@ export class Simulator {
 
   constructor(settings: SimulatorSettings) {
     this.timeline = new Timeline(settings.realNowMs)
+    this.webhooks = new Webhooks(this.timeline)
     let ids = 0
     this.account = new Account({
       ...settings,
       timeline: this.timeline,
+      onEvent: (account, event) => this.dispatch(account, event),
       nextId: (prefix) => `${prefix}${settings.stamp}${(++ids).toString(36).toUpperCase().padStart(8, "0")}`
     })
     this.journalLimit = settings.journalLimit
@@ -113,7 +121,9 @@ export class Simulator {
   }
 
   private execute(call: Call, entry: OpenEntry): Answer {
+    this.account.request = call
     const answer = endpoints.execute(this.account, call)
+    this.account.request = null
     this.note(entry)
     return answer
   }
@@ -125,6 +135,42 @@ export class Simulator {
       entry.movedMinor += moved.amountMinor
     }
     this.account.moved = []
+  }
+
+  /** Adds an endpoint of the account that owns the keys. */
+  addEndpoint({ connect = false, events = ["*"], secret, url }: WebhookEndpoint): EndpointRecord {
+    return addEndpoint(this.account, { url, events, connect, ...(secret === undefined ? {} : { secret }) })
+  }
+
+  /** Sends an event to the endpoints that want it. */
+  private dispatch(account: Account, event: EventRecord): void {
+    if (this.account.endpoints.size === 0 && account.endpoints.size === 0) return
+    const wanting = (of: Account, connect: boolean): ReadonlyArray<EndpointRecord> =>
+      Array.from(of.endpoints.values()).filter((endpoint) =>
+        endpoint.connect === connect && !endpoint.disabled && endpoint.events.some((type) => isOfType(event.type, type))
+      )
+    const receivers = account === this.account
+      ? wanting(account, false)
+      : [...wanting(account, false), ...wanting(this.account, true)]
+    event.pendingWebhooks = receivers.length
+    this.deliver(account, event, receivers)
+  }
+
+  /** Sends an event once more, to all who want it now; false when there is no such event. */
+  resend(eventId: string): boolean {
+    const event = this.account.events.get(eventId)
+    if (event !== undefined) this.dispatch(this.account, event)
+    return event !== undefined
+  }
+
+  private deliver(account: Account, event: EventRecord, receivers: ReadonlyArray<EndpointRecord>): void {
+    for (const receiver of receivers) {
+      this.webhooks.deliver(receiver, event, () => {
+        const twin: EventRecord = { ...event, id: account.nextId("evt_1"), seq: account.events.nextSeq, pendingWebhooks: 1 }
+        account.events.put(twin)
+        return twin
+      })
+    }
   }
 
   /** Moves the virtual clock forward; what is due by then happens. */

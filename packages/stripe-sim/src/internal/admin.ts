@@ -3,6 +3,7 @@
  */
 import { Result, Schema } from "effect"
 import { Fault } from "../Fault.ts"
+import { WebhookEndpoint, WebhookFault } from "../Webhook.ts"
 import * as render from "./render.ts"
 import type { Simulator } from "./Simulator.ts"
 
@@ -38,6 +39,9 @@ const clock = (simulator: Simulator): AdminAnswer => ({ status: 200, body: { now
 /** Answers an admin request. */
 export const answer = (simulator: Simulator, method: string, path: string, text: string): AdminAnswer => {
   if (method === "POST" && path.startsWith("/_sim/settle/")) return settled(simulator, path.slice(13), text)
+  if (method === "POST" && path.startsWith("/_sim/webhooks/resend/")) {
+    return simulator.resend(path.slice(22)) ? done : { status: 404, body: { error: { message: "No such event" } } }
+  }
   switch (`${method} ${path}`) {
     case "GET /_sim/health":
       return done
@@ -74,6 +78,25 @@ export const answer = (simulator: Simulator, method: string, path: string, text:
         simulator.keys.enabled = enabled
         return done
       })
+    case "POST /_sim/webhooks":
+      return decode(WebhookEndpoint, text, (endpoint) => ({
+        status: 200,
+        body: { secret: simulator.addEndpoint(endpoint).secret }
+      }))
+    case "POST /_sim/webhooks/faults":
+      return decode(Schema.Union([WebhookFault, Schema.Array(WebhookFault)]), text, (given) => {
+        const faults: ReadonlyArray<WebhookFault> = "action" in given ? [given] : given
+        for (const fault of faults) simulator.webhooks.addFault(fault)
+        return done
+      })
+    case "DELETE /_sim/webhooks/faults":
+      simulator.webhooks.clearFaults()
+      return done
+    case "POST /_sim/webhooks/release":
+      simulator.webhooks.release()
+      return done
+    case "GET /_sim/webhooks/deliveries":
+      return { status: 200, body: simulator.webhooks.deliveries() }
     default:
       return { status: 404, body: { error: { message: `No such admin endpoint: ${method} ${path}` } } }
   }

@@ -63,9 +63,14 @@ const withDefault = (account: Account, stored: CustomerRecord, params: Params): 
   return { ...stored, defaultPaymentMethod: method.id }
 }
 
-const save = (account: Account, made: CustomerRecord | Answer): Answer => {
+const save = (
+  account: Account,
+  made: CustomerRecord | Answer,
+  type: "customer.created" | "customer.updated"
+): Answer => {
   if (!("id" in made)) return made
   account.customers.set(made.id, made)
+  account.emit(type, () => render.customer(made))
   return ok(() => render.customer(made))
 }
 
@@ -87,7 +92,7 @@ const create = (account: Account, params: Params): Answer => {
     if (method === undefined) return missing("PaymentMethod", named, "payment_method", false)
     account.methods.set(method.id, { ...method, customer: blank.id })
   }
-  return save(account, withDefault(account, fields(blank, params), params))
+  return save(account, withDefault(account, fields(blank, params), params), "customer.created")
 }
 
 const retrieve = (account: Account, _params: Params, id: string): Answer => {
@@ -99,13 +104,14 @@ const retrieve = (account: Account, _params: Params, id: string): Answer => {
 const update = (account: Account, params: Params, id: string): Answer => {
   const found = account.customer(id)
   if (found === undefined || found.deleted) return missing("customer", id, "id", true)
-  return save(account, withDefault(account, fields(found, params), params))
+  return save(account, withDefault(account, fields(found, params), params), "customer.updated")
 }
 
 const remove = (account: Account, _params: Params, id: string): Answer => {
   const found = account.customer(id)
   if (found === undefined || found.deleted) return missing("customer", id, "id", true)
   account.customers.set(id, { ...found, deleted: true, defaultPaymentMethod: null })
+  account.emit("customer.deleted", () => render.customer(found))
   return ok(() => render.deletedCustomer(id))
 }
 

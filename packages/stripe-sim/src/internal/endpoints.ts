@@ -5,6 +5,7 @@ import { type Answer, unrecognized } from "./answer.ts"
 import type { Account } from "./Account.ts"
 import * as charges from "./charges.ts"
 import * as customers from "./customers.ts"
+import * as events from "./events.ts"
 import * as invoiceItems from "./invoiceItems.ts"
 import * as invoices from "./invoices.ts"
 import { check } from "./params.ts"
@@ -12,9 +13,10 @@ import * as paymentIntents from "./paymentIntents.ts"
 import * as paymentMethods from "./paymentMethods.ts"
 import * as refunds from "./refunds.ts"
 import type { Call, Route } from "./route.ts"
+import * as webhookEndpoints from "./webhookEndpoints.ts"
 
 const routes: ReadonlyMap<string, Route> = new Map(
-  [customers, paymentMethods, paymentIntents, charges, refunds, invoiceItems, invoices]
+  [customers, paymentMethods, paymentIntents, charges, refunds, invoiceItems, invoices, events, webhookEndpoints]
     .flatMap(({ routes: of }) => of)
     .map((route) => [`${route.method} ${route.path}`, route])
 )

@@ -6,13 +6,18 @@
  */
 import type { Stripe } from "stripe"
 import { type Answer, invalid, missing, ok } from "./answer.ts"
-import type { Collection } from "./Collection.ts"
 import { inHash, integer, type Params, text } from "./params.ts"
 
 interface Listed {
   readonly id: string
   readonly seq: number
   readonly createdS: number
+}
+
+/** What can be paged: a collection, or the log of events. */
+export interface Listing<A> {
+  readonly get: (id: string) => A | undefined
+  readonly newestFirst: (group?: string, belowSeq?: number) => Iterable<A>
 }
 
 const bound = (params: Params, key: string): number | undefined => {
@@ -22,7 +27,7 @@ const bound = (params: Params, key: string): number | undefined => {
 
 /** The page that the parameters ask for. */
 export const page = <A extends Listed>(
-  items: Collection<A>,
+  items: Listing<A>,
   params: Params,
   options: {
     readonly url: string

@@ -64,6 +64,7 @@ const attach = (account: Account, params: Params, id: string): Answer => {
   }
   const attached = { ...found, customer: customerId }
   account.methods.set(attached.id, attached)
+  account.emit("payment_method.attached", () => render.paymentMethod(attached))
   return show(attached)
 }
 
@@ -72,6 +73,7 @@ const detach = (account: Account, _params: Params, id: string): Answer => {
   if (found === undefined) return missing("PaymentMethod", id, "payment_method", true)
   const detached = { ...found, customer: null }
   account.methods.set(detached.id, detached)
+  account.emit("payment_method.detached", () => render.paymentMethod(detached))
   return show(detached)
 }
 

@@ -148,6 +148,20 @@ export interface InvoiceRecord {
   readonly uncollectibleS: number | null
 }
 
+/** Where events are sent. */
+export interface EndpointRecord {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly url: string
+  readonly secret: string
+  readonly events: ReadonlyArray<string>
+  readonly connect: boolean
+  readonly disabled: boolean
+  readonly description: string | null
+  readonly metadata: MetadataRecord
+}
+
 /** A refund: part or all of a charge given back. */
 export interface RefundRecord {
   readonly id: string
