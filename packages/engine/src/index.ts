@@ -1,5 +1,6 @@
 /** The steps of one charge, and who runs them. */
 export * from "./BillingRun.ts"
+export * from "./ChargeEventFeed.ts"
 export * from "./ChargePipeline.ts"
 export * from "./ChargeWorker.ts"
 export * from "./PipelineOptions.ts"

@@ -1,0 +1,84 @@
+/** `purser events`: shows the charge event feed, from a publisher or from the own database. */
+import { type Currency, EventFeed, type FeedEvent, type FeedNotice, type FeedStart, Money } from "@purser/core"
+import { ChargeEventFeed } from "@purser/engine"
+import { Stores } from "@purser/purser"
+import { ZmqEventFeed } from "@purser/transport-zeromq"
+import { DateTime, Effect, Layer, Stream } from "effect"
+import { serving } from "../launch.ts"
+import { note, out } from "../ui/Output.ts"
+
+/** What `purser events` takes. */
+export interface EventsOptions {
+  readonly endpoint: string | undefined
+  readonly replayEndpoint: string | undefined
+  readonly local: boolean
+  readonly from: "snapshot" | "beginning" | "now"
+  readonly after: number | undefined
+  readonly epoch: string | undefined
+  readonly once: boolean
+  readonly restart: boolean
+  readonly json: boolean
+}
+
+const startOf = ({ after, epoch, from }: EventsOptions): FeedStart =>
+  after !== undefined
+    ? { _tag: "After", cursor: { epoch: epoch ?? null, sequence: after } }
+    : { _tag: from === "snapshot" ? "Snapshot" : from === "beginning" ? "Beginning" : "Now" }
+
+const line = (event: FeedEvent): string => {
+  const who = `${event.customerId} ${event.billingPeriod}${event.item === null ? "" : ` ${event.item}`}`
+  const amount = `${Money.formatMinor(BigInt(event.amountMinor), event.currency as Currency)} ${event.currency}`
+  const change = event.from === null || event.from === event.to ? event.to : `${event.from} → ${event.to}`
+  return [
+    `#${event.sequence}`, DateTime.formatIso(DateTime.makeUnsafe(event.atMs)), who, amount, change,
+    ...(event.worker === null ? [] : [event.worker]), ...(event.detail === null ? [] : [event.detail])
+  ].join("  ")
+}
+
+/** A line about the feed itself; undefined for what is no news to a person. */
+const about = (notice: FeedNotice): string | undefined => {
+  switch (notice._tag) {
+    case "Synced":
+      return `up to date at #${notice.cursor.sequence}${notice.cursor.epoch === null ? "" : ` of epoch ${notice.cursor.epoch}`}`
+    case "Epoch":
+      return `the publisher was restarted; its epoch is ${notice.epoch}`
+    case "Lagged":
+      return `${notice.reason === "lost" ? "lost on the way" : "too slow"}: #${notice.after + 1} to #${notice.to} are fetched`
+    case "Restarted":
+      return `the events after #${notice.after} are gone; a snapshot follows`
+    case "Silent":
+      return `nothing was heard of the publisher for ${Math.round(notice.silentMs / 1000)} s`
+    default:
+      return undefined
+  }
+}
+
+const show = (notice: FeedNotice, json: boolean): Effect.Effect<void> => {
+  if (json) return out(JSON.stringify(notice))
+  if (notice._tag === "Event" || notice._tag === "State") return out(line(notice.event))
+  const text = about(notice)
+  return text === undefined ? Effect.void : note(text)
+}
+
+const local = ChargeEventFeed.layer.pipe(Layer.provide(Stores.layerConfig))
+
+const remote = (options: EventsOptions) =>
+  ZmqEventFeed.layerConfig({
+    ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
+    ...(options.replayEndpoint === undefined ? {} : { replayEndpoint: options.replayEndpoint }),
+    whenGap: options.restart ? "snapshot" : "fail"
+  })
+
+/** Shows notices until stopped, or until all is shown. */
+export const events = (options: EventsOptions) => {
+  const feed: Layer.Layer<EventFeed, Layer.Error<typeof local> | Layer.Error<ReturnType<typeof remote>>> = options.local ? local : remote(options)
+  return Effect.gen(function*() {
+    const { follow } = yield* EventFeed
+    const shown = follow(startOf(options)).pipe(
+      Stream.tap((notice) => show(notice, options.json)),
+      Stream.takeUntil((notice) => options.once && notice._tag === "Synced"),
+      Stream.runDrain
+    )
+    return yield* options.once ? shown : serving(shown)
+  }).pipe(Effect.provide(feed))
+}
