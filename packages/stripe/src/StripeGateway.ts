@@ -7,12 +7,14 @@ import { ChargeGateway } from "@purser/core"
 import { Config, Effect, Layer } from "effect"
 import { isChargeId, makeCharges } from "./internal/charges.ts"
 import { dispatch } from "./internal/dispatch.ts"
+import { makeInvoices } from "./internal/invoices.ts"
 import { makePaymentIntents } from "./internal/paymentIntents.ts"
+import { type InvoiceLines, oneLine } from "./InvoiceLines.ts"
 import { StripeClient } from "./StripeClient.ts"
 import { SettingRefused, StripeConfigError } from "./StripeConfigError.ts"
 
 /** The names that `PURSER_STRIPE_GATEWAY` takes. */
-export const gatewayNames = ["payment_intents", "charges"] as const
+export const gatewayNames = ["payment_intents", "charges", "invoices"] as const
 export type GatewayName = typeof gatewayNames[number]
 
 /** `PURSER_STRIPE_PAYMENT_METHOD_TYPES`: a comma-separated list, default `card`; add `us_bank_account` for bank debits. */
@@ -60,20 +62,40 @@ const layerCharges: Layer.Layer<ChargeGateway, Config.ConfigError | StripeConfig
   Layer.provide(StripeClient.layerConfig)
 )
 
-/** `PURSER_STRIPE_GATEWAY`: `payment_intents` (the default) or `charges`. */
+/** Settings of invoices. */
+export interface InvoiceLayerOptions {
+  /** What stands on an invoice; one line with the whole amount unless told. */
+  readonly lines?: InvoiceLines | undefined
+}
+
+/** Invoices on a client that is given: each charge is an invoice, made, checked, finalized and paid. */
+const layerInvoicesWith = (options: InvoiceLayerOptions = {}): Layer.Layer<ChargeGateway, never, StripeClient> =>
+  Layer.effect(ChargeGateway, Effect.map(StripeClient, (client) => makeInvoices(client, options.lines ?? oneLine)))
+
+/** Invoices of one line, from the environment. */
+const layerInvoices: Layer.Layer<ChargeGateway, Config.ConfigError | StripeConfigError> = layerInvoicesWith().pipe(
+  Layer.provide(StripeClient.layerConfig)
+)
+
+/** `PURSER_STRIPE_GATEWAY`: `payment_intents` (the default), `charges` or `invoices`. */
 export const gatewayNameConfig = Config.Literals(gatewayNames, "PURSER_STRIPE_GATEWAY").pipe(Config.withDefault("payment_intents" as const))
 
 /**
  * The gateway that is named, on a client that is given. What another gateway of this package has begun it goes on with in
  * that gateway's way, so that the name may change while charges are open.
  */
-const layerNamed = (name: GatewayName, options: PaymentIntentLayerOptions = {}): Layer.Layer<ChargeGateway, StripeConfigError, StripeClient> =>
+const layerNamed = (name: GatewayName, options: PaymentIntentLayerOptions & InvoiceLayerOptions = {}): Layer.Layer<ChargeGateway, StripeConfigError, StripeClient> =>
   Layer.effect(ChargeGateway, Effect.gen(function*() {
     const client = yield* StripeClient
-    const gateways = { payment_intents: makePaymentIntents(client, yield* checkTypes(options)), charges: makeCharges(client) }
+    const gateways = {
+      payment_intents: makePaymentIntents(client, yield* checkTypes(options)),
+      charges: makeCharges(client),
+      invoices: makeInvoices(client, options.lines ?? oneLine)
+    }
     return dispatch(gateways[name], [
       { gateway: gateways.payment_intents, owns: (id) => id.startsWith("pi_") },
-      { gateway: gateways.charges, owns: isChargeId }
+      { gateway: gateways.charges, owns: isChargeId },
+      { gateway: gateways.invoices, owns: (id) => id.startsWith("in_") }
     ])
   }))
 
@@ -86,5 +108,6 @@ const layerConfig: Layer.Layer<ChargeGateway, Config.ConfigError | StripeConfigE
 
 /** The gateways on Stripe. */
 export const StripeGateway = {
-  layerConfig, layerNamed, layerPaymentIntents, layerPaymentIntentsWith, layerCharges, layerChargesWith
+  layerConfig, layerNamed, layerPaymentIntents, layerPaymentIntentsWith, layerCharges, layerChargesWith,
+  layerInvoices, layerInvoicesWith
 } as const
