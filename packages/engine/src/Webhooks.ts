@@ -5,14 +5,16 @@
  * deals with it, again and again until it is done. What an event says is a hint; the object itself is read.
  */
 import {
-  type AccountReversal, chargeAsPayment, type ChargeGateway, ChargeKey, type DueEvent, type Ledger, type LedgerError, type PipelineError,
-  ProcessorAccount, Sightings, type SpendCap, type WebhookEvent, WebhookInbox, type WebhookRefused, WebhookSource
+  type AccountReversal, chargeAsPayment, type ChargeGateway, type DueEvent, type Ledger, type LedgerError, type PipelineError,
+  ProcessorAccount, type RefundKey, Sightings, type SpendCap, type WebhookEvent, WebhookInbox, type WebhookRefused, WebhookSource
 } from "@purser/core"
-import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Result, Schema } from "effect"
+import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Result } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { makeObserve, type Observation } from "./internal/observe.ts"
+import { makeNoteReversal } from "./internal/reversals.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
+import { Refunds, type RefundFailure } from "./Refunds.ts"
 
 const settledEvents = Metric.counter("purser_webhook_events_total", { description: "webhook events dealt with by this process, by verdict" })
 const refusedCalls = Metric.counter("purser_webhook_refused_total", { description: "webhook calls that were not believed, by reason" })
@@ -38,7 +40,6 @@ const options = Config.all({
 const batch = 100
 const holdMs = 60_000
 const backoffMaxMs = 3_600_000
-const isKey = Schema.is(ChargeKey)
 const said = (verdict: Observation["verdict"], detail: string | null = null): Observation => ({ verdict, detail })
 
 /** Events in, facts out. Every method needs nothing. */
@@ -66,6 +67,8 @@ export class Webhooks extends Context.Service<Webhooks, {
       const given = yield* Effect.serviceOption(PipelineOptions)
       const worker = `${(Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig).worker}/webhooks`
       const observe = yield* makeObserve(worker)
+      const noteReversal = yield* makeNoteReversal
+      const refunds = yield* Effect.serviceOption(Refunds)
       const arrived = yield* Queue.sliding<void>(1)
 
       const absent = (id: string) =>
@@ -83,29 +86,33 @@ export class Webhooks extends Context.Service<Webhooks, {
         return chargeId === null ? undefined : (yield* account.charge(chargeId))?.metadata["charge_key"]
       })
 
-      const note = Effect.fnUntraced(function*(reversal: AccountReversal, key: string | undefined): Effect.fn.Return<Observation, PipelineError> {
-        const { amountMinor, createdMs, currency, id, kind, paymentIntentId, reason, status } = reversal
-        if (key === undefined || !isKey(key)) {
-          const detail = `a ${kind} of a payment that bears no charge key`
-          yield* sightings.list({ id, reason: "foreign", chargeKey: null, amountMinor, currency, stripeCustomerId: null, status, detail })
-          return said("unknown_object", detail)
+      const note = Effect.fnUntraced(function*(reversal: AccountReversal, key: string | undefined): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
+        const { amountMinor, currency, kind, metadata, status } = reversal
+        const detail = `${kind} of ${amountMinor} ${currency}: ${status}`
+        switch (yield* noteReversal(reversal, key)) {
+          case "noted":
+            return said("noted", detail)
+          case "foreign":
+            return said("unknown_object", detail)
+          case "ours":
+            // The book of refunds reads it anew by itself; a book that failed is a reason to come again.
+            yield* Option.isSome(refunds) ? refunds.value.recheck(metadata["refund_key"] as RefundKey) : Effect.void
+            return said("settled", detail)
         }
-        yield* sightings.note({ id, kind, chargeKey: key, paymentIntentId, amountMinor, currency, status, reason, createdMs })
-        return said("noted", `${kind} of ${amountMinor} ${currency}: ${status}`)
       })
 
-      const onReversal = Effect.fnUntraced(function*(kind: AccountReversal["kind"], id: string): Effect.fn.Return<Observation, PipelineError> {
+      const onReversal = Effect.fnUntraced(function*(kind: AccountReversal["kind"], id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
         const reversal = yield* account.reversal(kind, id)
         if (reversal === undefined) return yield* absent(id)
         return yield* note(reversal, yield* payerOf(reversal.paymentIntentId, reversal.chargeId))
       })
 
-      const onPayment = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError> {
+      const onPayment = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
         const seen = yield* account.payment(id)
         return seen === undefined ? yield* absent(id) : yield* observe(seen)
       })
 
-      const onCharge = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError> {
+      const onCharge = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
         const charge = yield* account.charge(id)
         if (charge === undefined) return yield* absent(id)
         const payment = charge.paymentIntentId === null ? undefined : yield* account.payment(charge.paymentIntentId)
@@ -117,7 +124,7 @@ export class Webhooks extends Context.Service<Webhooks, {
         return observed.verdict === "unchanged" || observed.verdict === "in_work" ? noted.at(-1) ?? observed : observed
       })
 
-      const deal = (event: WebhookEvent): Effect.Effect<Observation, PipelineError> => {
+      const deal = (event: WebhookEvent): Effect.Effect<Observation, PipelineError | RefundFailure> => {
         if (event.account !== account.account) return Effect.succeed(said("ignored", "an event of another account"))
         if (event.objectId === null) return Effect.succeed(said("ignored"))
         switch (event.subject) {

@@ -1,10 +1,13 @@
 /** The steps of one charge, and who runs them. */
+export * from "./Audit.ts"
 export * from "./BillingRun.ts"
 export * from "./ChargeEventFeed.ts"
 export * from "./ChargePipeline.ts"
 export * from "./ChargeWorker.ts"
+export * from "./DunningPolicy.ts"
 export * from "./PipelineOptions.ts"
 export * from "./Refunds.ts"
+export * from "./Reconciler.ts"
 export * from "./RunError.ts"
 export * from "./Sweeper.ts"
 export * from "./WebhookHttp.ts"

@@ -1,6 +1,4 @@
-/** The ledger, the cap, the run book, refunds and what webhooks keep, on one database from the configuration, migrated when the layer is built. */
-import type { ChargePause, DeadLetters, Ledger, RunLedger, Sightings, SpendCap, WebhookInbox } from "@purser/core"
-import { Database, PgChargePause, PgDeadLetters, PgLedger, PgRefundLedger, PgRunLedger, PgSightings, PgSpendCap, PgWebhookInbox } from "@purser/postgres"
+/** The ledger, the cap, the run book, refunds, what webhooks keep and the order of events, on one database from the configuration, migrated when the layer is built. */
 import type { ChargePause, DeadLetters, EventLog, Ledger, ReconcileBook, RunLedger, Sightings, SpendCap, WebhookInbox } from "@purser/core"
 import { Database, PgChargePause, PgDeadLetters, PgEventLog, PgLedger, PgReconcileBook, PgRefundLedger, PgRunLedger, PgSightings, PgSpendCap, PgWebhookInbox } from "@purser/postgres"
 import { Layer } from "effect"

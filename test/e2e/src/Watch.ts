@@ -1,7 +1,7 @@
 /** A world with webhooks: events as Stripe sends them, signed with the endpoint's secret, and the calls of somebody else at Stripe. */
-import type { ProcessorAccount, Sightings, WebhookInbox, WebhookSource } from "@purser/core"
-import { WebhookHttp, Webhooks } from "@purser/engine"
-import { PgSightings, PgWebhookInbox } from "@purser/postgres"
+import type { ProcessorAccount, ReconcileBook, Sightings, WebhookInbox, WebhookSource } from "@purser/core"
+import { Reconciler, WebhookHttp, Webhooks } from "@purser/engine"
+import { PgReconcileBook, PgSightings, PgWebhookInbox } from "@purser/postgres"
 import type * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeAccount, StripeClient, StripeGateway, StripeWebhooks } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
@@ -13,7 +13,7 @@ import { type GatewayLayer, world, type WorldServices } from "./World.ts"
 export const webhookSecret = "whsec_of_the_endpoint_under_test"
 
 /** Everything that a test of webhooks can reach. */
-export type WatchServices = WorldServices | Webhooks | WebhookHttp | WebhookInbox | Sightings | ProcessorAccount | WebhookSource
+export type WatchServices = WorldServices | Webhooks | WebhookHttp | Reconciler | ReconcileBook | WebhookInbox | Sightings | ProcessorAccount | WebhookSource
 
 /** The account as a reader sees it. */
 export const account = Layer.unwrap(Effect.map(StripeSim, (sim) =>
@@ -25,8 +25,8 @@ export const watchWorld = (
   gateway: GatewayLayer = StripeGateway.layerPaymentIntentsWith({ paymentMethodTypes: ["card", "us_bank_account"] })
 ) =>
   WebhookHttp.layer.pipe(
-    Layer.provideMerge(Webhooks.layerNoDeps),
-    Layer.provideMerge(Layer.mergeAll(PgWebhookInbox.layer, PgSightings.layer, account, StripeWebhooks.layer({ secrets: [Redacted.make(webhookSecret)] }))),
+    Layer.provideMerge(Layer.mergeAll(Webhooks.layerNoDeps, Reconciler.layerNoDeps)),
+    Layer.provideMerge(Layer.mergeAll(PgReconcileBook.layer, PgWebhookInbox.layer, PgSightings.layer, account, StripeWebhooks.layer({ secrets: [Redacted.make(webhookSecret)] }))),
     Layer.provideMerge(world(database, {}, gateway))
   )
 

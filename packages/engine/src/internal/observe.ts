@@ -45,6 +45,8 @@ export const unleased = (record: ChargeRecord, worker: string): ClaimedCharge =>
   attempt: record.attempt,
   paymentIntentId: record.paymentIntentId,
   paymentMethod: record.request.paymentMethod ?? null,
+  chosenMethod: null,
+  declinedChargeId: null,
   sinceFirstClaimMs: 0,
   firstClaimedAtMs: 0
 })

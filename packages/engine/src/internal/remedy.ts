@@ -1,0 +1,72 @@
+/**
+ * What evidence allows to be done about a difference, by the ledger's own steps: a paid object is taken into the row that
+ * it belongs to, and an unpaid one that no row names is given up. Nothing here asks anybody for money.
+ */
+import {
+  type AccountPayment, ChargeGateway, ChargeRequest, type ChargeRecord, Ledger, type LedgerError, type PipelineError
+} from "@purser/core"
+import { Effect, Option, Schema } from "effect"
+import { ChargePipeline } from "../ChargePipeline.ts"
+
+const decodeRequest = Schema.decodeUnknownOption(ChargeRequest)
+
+/** The request behind an object, if its metadata tell the whole identity and the key is that identity's. */
+export const requestOf = (object: AccountPayment, method: "named" | "default"): ChargeRequest | undefined => {
+  const { identity } = object
+  if (identity === null || identity.customerId === null || identity.billingPeriod === null || identity.namespace === null) return undefined
+  const request = Option.getOrUndefined(decodeRequest({
+    namespace: identity.namespace,
+    customerId: identity.customerId,
+    billingPeriod: identity.billingPeriod,
+    ...(identity.item === null ? {} : { item: identity.item }),
+    amountMinor: object.amountMinor,
+    currency: object.currency,
+    stripeCustomerId: object.stripeCustomerId,
+    ...(method === "named" && object.paymentMethod !== null ? { paymentMethod: object.paymentMethod } : {}),
+    allowFuture: true
+  }))
+  return request?.chargeKey === identity.chargeKey ? request : undefined
+}
+
+/** Adoption and cancellation over the services of the app. */
+export const makeRemedy = Effect.fnUntraced(function*(worker: string) {
+  const ledger = yield* Ledger
+  const gateway = yield* ChargeGateway
+  const pipeline = yield* ChargePipeline
+
+  /** Ties a paid object to a row that names none, and records it. False when somebody else holds the row. */
+  const adopt = Effect.fnUntraced(function*(
+    request: ChargeRequest,
+    record: ChargeRecord | undefined,
+    object: AccountPayment
+  ): Effect.fn.Return<boolean, PipelineError> {
+    if (record?.state === "rejected" || record?.state === "declined") {
+      yield* ledger.reopen({ chargeKeys: [record.chargeKey], from: [record.state], actor: worker, reason: `paid at the processor as ${object.id}` })
+    }
+    const claimed = yield* ledger.claim(request, worker)
+    if (claimed._tag !== "Claimed" || claimed.charge.paymentIntentId !== null) return false
+    const { charge } = claimed
+    const attached = yield* ledger.attach({
+      lease: charge.lease, generation: charge.generation, paymentIntentId: object.id, paymentMethod: charge.paymentMethod ?? object.paymentMethod
+    })
+    if (attached._tag !== "Attached") return false
+    // As one that settles later: whatever the object says now is recorded, and nobody is asked for money.
+    const outcome = yield* pipeline.resume({ ...charge, state: "processing", resumed: true, paymentIntentId: object.id })
+    return outcome._tag === "Succeeded"
+  })
+
+  /** Gives an unpaid object up, unless the row has come to name it. */
+  const cancel = Effect.fnUntraced(function*(record: ChargeRecord, object: AccountPayment): Effect.fn.Return<boolean, PipelineError> {
+    const now = yield* ledger.find(record.chargeKey)
+    if (now === undefined || now.paymentIntentId === object.id || (now.paymentIntentId === null && (now.state === "planned" || now.state === "claimed"))) {
+      return false
+    }
+    const { attempt, chargeKey, generation, request } = now
+    return (yield* gateway.cancel({ chargeKey, request, generation, attempt }, object.id)).status === "canceled"
+  })
+  return { adopt, cancel }
+})
+
+/** A row that is held, or a step that lost its lease, is nothing to worry about: the holder will see for itself. */
+export const isBusy = (error: PipelineError): error is LedgerError =>
+  error._tag === "LedgerError" && (error.reason._tag === "LeaseLost" || error.reason._tag === "ChargeInProgress")
