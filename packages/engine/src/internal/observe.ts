@@ -9,6 +9,7 @@ import {
 } from "@purser/core"
 import { Effect, Schema } from "effect"
 import { ChargePipeline } from "../ChargePipeline.ts"
+import { isAttached } from "./judge.ts"
 
 /** What was found and done. */
 export interface Observation {
@@ -106,7 +107,7 @@ export const makeObserve = Effect.fnUntraced(function*(worker: string) {
     const record = yield* ledger.find(key)
     if (record === undefined) return yield* listed(seen, "missing_here", "the ledger has no such row")
     const id = record.paymentIntentId
-    const isOther = id !== seen.id && seen.id.startsWith("pi_") && (id === null || id.startsWith("pi_"))
+    const isOther = !isAttached(record, seen)
     if (isOther && isMoney(seen.status)) {
       return yield* listed(seen, "not_attached", id === null ? "the row has no object" : `the row names ${id}`)
     }
