@@ -8,7 +8,7 @@
 import type { TransportError } from "@purser/core"
 import { type Cause, Deferred, Effect, Fiber, Metric, Queue, Schedule, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
-import type { Dealer, Message, Pair, Publisher, Pull, Push, Request, Router, Subscriber, XPublisher } from "zeromq"
+import type { Dealer, Event, Message, Pair, Publisher, Pull, Push, Request, Router, Subscriber, XPublisher } from "zeromq"
 import type { Endpoint } from "./Endpoint.ts"
 import type { CurvePublicKey } from "./CurveKey.ts"
 import { makeSeal, makeUnseal } from "./internal/frameSeal.ts"
@@ -56,6 +56,8 @@ export interface ZmqSocketOptions {
   readonly peersChange?: boolean | undefined
   /** Of a router: whether a new peer takes over the routing id of one that is there (true), or is refused. */
   readonly handover?: boolean | undefined
+  /** Is told what happens on the socket's connections; those inside the process have no events. */
+  readonly onEvent?: ((event: Event) => void) | undefined
   /** Of a subscriber: how first frames begin that it wants. Default: all. */
   readonly topics?: ReadonlyArray<string> | undefined
   /** Whether the last frame of what is sent gets a seal, so that the receiver knows whose key sent it; needs CURVE settings. */
@@ -156,7 +158,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   const security = yield* securityOf(zmq, options)
   const socket = yield* acquire(zmq, options, routingId, label, security)
   // In-process connections have no events. Detached: see `observe`.
-  if (options.endpoints.some(({ address }) => !address.startsWith("inproc://"))) yield* Effect.forkDetach(observe(socket.events, routingId))
+  if (options.endpoints.some(({ address }) => !address.startsWith("inproc://"))) yield* Effect.forkDetach(observe(socket.events, routingId, options.onEvent))
 
   // Any call while a bind is under way fails, so that the fibers start after it.
   const bound = yield* Effect.forEach(

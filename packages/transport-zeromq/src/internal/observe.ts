@@ -7,13 +7,14 @@
  * then has nowhere to go, and libzmq's one thread for all sockets of the process waits for ever with it.
  */
 import { Effect, Metric } from "effect"
-import type { Observer } from "zeromq"
+import type { Event, Observer } from "zeromq"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 
-/** Reads a socket's events until it has ended. Not to be interrupted. */
-export const observe = (events: Observer, routingId: string): Effect.Effect<void> =>
+/** Reads a socket's events until it has ended, and tells them to whoever wants them. Not to be interrupted. */
+export const observe = (events: Observer, routingId: string, onEvent?: (event: Event) => void): Effect.Effect<void> =>
   Effect.tryPromise(() => events.receive()).pipe(
     Effect.tap((event) => Metric.update(ZmqMetrics.events, event.type)),
+    Effect.tap((event) => Effect.sync(() => onEvent?.(event))),
     Effect.tap((event) =>
       Effect.annotateLogs(Effect.logDebug("socket event"), {
         event: event.type,

@@ -35,6 +35,8 @@ export interface ReturnsOptions {
   /** Where answers to messages without a return address go. */
   readonly acknowledge: Endpoint | undefined
   readonly producersMax: number
+  /** A frame in front of each answer to a return address. */
+  readonly speaker?: string | undefined
 }
 
 /** A worker's ways back. */
@@ -54,6 +56,7 @@ interface Producer {
 /** Makes the ways back; their sockets are opened when they are first needed, and closed with the scope. */
 export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions): Effect.fn.Return<Returns, TransportError, Scope.Scope> {
   const { settings } = options
+  const before = options.speaker === undefined ? [] : [options.speaker]
   // Made now, so that it closes after a server's drain, which the scopes of later sockets would not.
   const outer = yield* Scope.make()
   yield* Effect.addFinalizer((exit) => Scope.close(outer, exit))
@@ -119,7 +122,7 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
         whole: false,
         // Looked up when the answer is there: the producer may have made room for others since, and come back.
         send: (text) =>
-          Effect.flatMap(producer(endpoint, peerKey), (socket) => Effect.tapError(socket.send([text]), () => forget(endpoint.address, socket)))
+          Effect.flatMap(producer(endpoint, peerKey), (socket) => Effect.tapError(socket.send([...before, text]), () => forget(endpoint.address, socket)))
       })))
     }),
     flush: Effect.suspend(() => Effect.forEach([...producers.values()], ({ socket }) => socket.flush, { concurrency: "unbounded", discard: true })).pipe(

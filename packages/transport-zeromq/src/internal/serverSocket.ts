@@ -8,7 +8,7 @@ import type { Zeromq } from "./native.ts"
 
 /** How to open it. */
 export interface ServerSocketOptions extends Pick<ZmqSocketOptions, "handover"> {
-  readonly kind: "router" | "pull"
+  readonly kind: "router" | "pull" | "subscriber" | "pair"
   readonly endpoints: ReadonlyArray<Endpoint>
   readonly settings: SocketSettings
   readonly announced: AnnouncedAddresses | undefined
