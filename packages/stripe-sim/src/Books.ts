@@ -10,7 +10,8 @@ import { Schema } from "effect"
  * One identity's payments. `customer`, `billingPeriod` and `item` come from metadata `customer_id`,
  * `billing_period` and `item`; without them the Stripe customer's id and "". `payments` counts succeeded payments,
  * `amountMinor` is their sum. What went back is there only where something did: `refunds` and `refundedMinor` (failed
- * refunds do not count), `disputes` and `disputedMinor` (disputes that were won do not count). `namespace` is there
+ * refunds do not count), `disputes` and `disputedMinor` (disputes that were won do not count). `account` is
+ * there for connected accounts, `namespace`
  * only when it is not the default one.
  */
 export const BookEntry = Schema.Struct({
@@ -24,6 +25,7 @@ export const BookEntry = Schema.Struct({
   refundedMinor: Schema.optionalKey(Schema.Int),
   disputes: Schema.optionalKey(Schema.Int),
   disputedMinor: Schema.optionalKey(Schema.Int),
+  account: Schema.optionalKey(Schema.String),
   namespace: Schema.optionalKey(Schema.String)
 })
 /** See the schema. */

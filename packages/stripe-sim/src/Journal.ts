@@ -8,7 +8,7 @@ import { Schema } from "effect"
 /**
  * One request. `status` is what was answered, null while it runs or when nothing was sent (reset). `replayed` marks
  * the answer of an earlier request. `paymentsMoved` and `movedMinor` say what succeeded because of this request,
- * also when its answer never arrived. `faults` lists the kinds that fired.
+ * also when its answer never arrived. `account` is the Stripe-Account that it named. `faults` lists the kinds that fired.
  */
 export const RequestEntry = Schema.Struct({
   seq: Schema.Int,
@@ -16,6 +16,7 @@ export const RequestEntry = Schema.Struct({
   requestId: Schema.String,
   method: Schema.String,
   path: Schema.String,
+  account: Schema.optionalKey(Schema.String),
   idempotencyKey: Schema.NullOr(Schema.String),
   status: Schema.NullOr(Schema.Int),
   replayed: Schema.Boolean,

@@ -12,7 +12,12 @@ import * as Server from "./internal/server.ts"
 import { overHttp } from "./internal/post.ts"
 import { Simulator } from "./internal/Simulator.ts"
 import type { RequestEntry } from "./Journal.ts"
+import { liveLimits, type RateLimits, sandboxLimits } from "./RateLimits.ts"
+import type { RestrictedKey } from "./RestrictedKey.ts"
 import type { WebhookDelivery, WebhookEndpoint, WebhookFault } from "./Webhook.ts"
+
+/** Which rates are enforced. */
+export type RateLimitsOption = "off" | "sandbox" | "live" | RateLimits
 
 /** How the simulator is set up. */
 export interface StripeSimOptions {
@@ -28,6 +33,10 @@ export interface StripeSimOptions {
   readonly maximumMinor?: number
   /** The `type` of the 409 for a key in use; both have been seen at Stripe. */
   readonly keyInUseType?: "idempotency_error" | "invalid_request_error"
+  /** The rates to enforce: none by default, Stripe's for a sandbox or a live account, or others. */
+  readonly rateLimits?: RateLimitsOption
+  /** Restricted keys with what they may do; those that are not listed may do everything. */
+  readonly restrictedKeys?: ReadonlyArray<RestrictedKey>
   /** Where events are sent from the start. */
   readonly webhooks?: ReadonlyArray<WebhookEndpoint>
   /** How many events are remembered, 100 000 by default. */
@@ -116,6 +125,14 @@ export interface StripeSimShape {
   readonly advanceClock: (by: Duration.Input) => Effect.Effect<void>
   /** Runs now what 500 answers left for later, whatever the clock says. */
   readonly rollForward: Effect.Effect<void>
+  /** Enforces these rates from now on. */
+  readonly setRateLimits: (limits: RateLimitsOption) => Effect.Effect<void>
+  /** Gives a restricted key its permissions; it has no others from now on. */
+  readonly permitKey: (key: RestrictedKey) => Effect.Effect<void>
+  /** The id of the account that owns the keys. */
+  readonly accountId: string
+  /** Opens a connected account; without `strict` each `acct_…` that a request names is there. */
+  readonly connect: (accountId: string) => Effect.Effect<void>
   /** Switches idempotency keys off and on. */
   readonly setIdempotency: (enabled: boolean) => Effect.Effect<void>
   /**
@@ -124,6 +141,9 @@ export interface StripeSimShape {
    */
   readonly settle: (paymentIntentId: string, outcome?: "succeeded" | "failed") => Effect.Effect<boolean>
 }
+
+const limitsOf = (option: RateLimitsOption): RateLimits | undefined =>
+  option === "off" ? undefined : option === "sandbox" ? sandboxLimits : option === "live" ? liveLimits : option
 
 const stampLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -174,7 +194,9 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
       yield* Effect.addFinalizer(() => Effect.sync(http.abort))
       simulator.webhooks.post = http.post
       for (const endpoint of options.webhooks ?? []) simulator.addEndpoint(endpoint)
-      simulator.keys.enabled = options.idempotency ?? true
+      simulator.idempotency.enabled = options.idempotency ?? true
+      simulator.limits = limitsOf(options.rateLimits ?? "off")
+      for (const key of options.restrictedKeys ?? []) simulator.restrictedKeys.set(key.key, key)
       const { port } = yield* listen(simulator, host, options.port ?? 0)
       return StripeSim.of({
         url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
@@ -212,9 +234,16 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
             simulator.advance(Duration.toMillis(by))
           }),
         rollForward: Effect.sync(() => simulator.rollForward(true)),
+        accountId: simulator.account.id,
+        setRateLimits: (limits) =>
+          Effect.sync(() => {
+            simulator.limits = limitsOf(limits)
+          }),
+        permitKey: (key) => Effect.sync(() => void simulator.restrictedKeys.set(key.key, key)),
+        connect: (accountId) => Effect.sync(() => void simulator.connect(accountId)),
         setIdempotency: (enabled) =>
           Effect.sync(() => {
-            simulator.keys.enabled = enabled
+            simulator.idempotency.enabled = enabled
           }),
         settle: (id, outcome) => Effect.sync(() => simulator.settle(id, outcome) !== undefined)
       })

@@ -2,6 +2,8 @@
 export * from "./Books.ts"
 export * from "./Fault.ts"
 export * from "./Journal.ts"
+export * from "./RateLimits.ts"
+export * from "./RestrictedKey.ts"
 export * from "./StripeSim.ts"
 export * as TestCards from "./TestCards.ts"
 export * from "./Webhook.ts"

@@ -9,6 +9,8 @@ import * as TestCards from "../TestCards.ts"
 import type { Problem } from "./answer.ts"
 import { Collection } from "./Collection.ts"
 import { EventLog, type EventRecord, type ObjectOf } from "./EventLog.ts"
+import { IdempotencyKeys } from "./idempotency.ts"
+import { RateLimiter } from "./RateLimiter.ts"
 import type {
   ChargeRecord,
   CustomerRecord,
@@ -27,6 +29,10 @@ export interface AccountSettings {
   readonly timeline: Timeline
   /** A new id with this prefix, unlike any other of all runs. */
   readonly nextId: (prefix: string) => string
+  /** The id of the account that owns the keys. */
+  readonly platformId: string
+  /** The switch of all idempotency keys. */
+  readonly idempotency: { readonly enabled: boolean }
   readonly strict: boolean
   readonly maximumMinor: number
   readonly keyInUseType: Problem["type"]
@@ -51,6 +57,7 @@ export interface Movement {
 /** The state of one simulated Stripe account. */
 export class Account {
   readonly settings: AccountSettings
+  readonly id: string
   /** `acct_…` of a connected account, null for the account that owns the keys. */
   readonly connectedId: string | null
   readonly customers = new Map<string, CustomerRecord>()
@@ -65,6 +72,8 @@ export class Account {
   readonly events: EventLog
   /** The request that is being answered; events name it. */
   request: Pick<Call, "requestId" | "key"> | null = null
+  readonly keys: IdempotencyKeys
+  readonly limiter = new RateLimiter()
   /** Objects that a running request holds. */
   readonly locked = new Set<string>()
   /** Payments made since the journal last looked. */
@@ -75,7 +84,9 @@ export class Account {
   constructor(settings: AccountSettings, connectedId: string | null = null) {
     this.settings = settings
     this.connectedId = connectedId
+    this.id = connectedId ?? settings.platformId
     this.openedS = this.nowS
+    this.keys = new IdempotencyKeys(settings.idempotency)
     this.events = new EventLog(settings.eventsLimit, () => this.nowS)
   }
 

@@ -3,6 +3,8 @@
  *
  * Everything here is synchronous; time passes only between its methods. `server.ts` decides when they are called.
  */
+import type { RateLimits } from "../RateLimits.ts"
+import type { RestrictedKey } from "../RestrictedKey.ts"
 import type { BookEntry } from "../Books.ts"
 import type { RequestEntry } from "../Journal.ts"
 import type { WebhookEndpoint } from "../Webhook.ts"
@@ -13,7 +15,6 @@ import * as endpoints from "./endpoints.ts"
 import type { EventRecord } from "./EventLog.ts"
 import { isOfType } from "./events.ts"
 import { FaultBook, type Plan } from "./faults.ts"
-import { IdempotencyKeys } from "./idempotency.ts"
 import { settle } from "./attempt.ts"
 import type { EndpointRecord, IntentRecord } from "./records.ts"
 import type { Call } from "./route.ts"
@@ -25,7 +26,7 @@ import { Webhooks } from "./Webhooks.ts"
 export type OpenEntry = { -readonly [K in keyof RequestEntry]: RequestEntry[K] }
 
 /** What a simulator is made with. */
-export interface SimulatorSettings extends Omit<AccountSettings, "timeline" | "nextId" | "onEvent"> {
+export interface SimulatorSettings extends Omit<AccountSettings, "timeline" | "nextId" | "onEvent" | "platformId" | "idempotency"> {
   /** Real time in milliseconds. */
   readonly realNowMs: () => number
   /** A few characters that no other run of the simulator has, so that ids of two runs never meet. */
@@ -41,30 +42,74 @@ const locking = ["/v1/payment_intents/", "/v1/invoices/", "/v1/charges/", "/v1/r
 const heldObject = (call: Call): string | undefined =>
   call.method === "POST" && locking.some((start) => call.path.startsWith(start)) ? call.path.split("/")[3] : undefined
 
+const execute = (account: Account, call: Call, entry: OpenEntry): Answer => {
+  account.moved = []
+  account.request = call
+  const answer = endpoints.execute(account, call)
+  account.request = null
+  for (const moved of account.moved) {
+    entry.paymentsMoved++
+    entry.movedMinor += moved.amountMinor
+  }
+  account.moved = []
+  return answer
+}
+
 /** The simulator's state and what can be done to it. */
 export class Simulator {
   readonly timeline: Timeline
   readonly account: Account
   readonly webhooks: Webhooks
-  readonly keys = new IdempotencyKeys()
+  /** Idempotency keys are one space for each account; this switches them all. */
+  readonly idempotency = { enabled: true }
+  readonly restrictedKeys = new Map<string, RestrictedKey>()
+  /** The rates to enforce; undefined for none. */
+  limits: RateLimits | undefined
   readonly faults = new FaultBook()
   /** What a delay keeps waiting; each goes on when it is called. */
   readonly waiting = new Set<() => void>()
   private entries: Array<OpenEntry> = []
   private arrived = 0
   private readonly journalLimit: number
+  private readonly settings: AccountSettings
+  private readonly connected = new Map<string, Account>()
 
   constructor(settings: SimulatorSettings) {
     this.timeline = new Timeline(settings.realNowMs)
     this.webhooks = new Webhooks(this.timeline)
     let ids = 0
-    this.account = new Account({
+    this.settings = {
       ...settings,
+      platformId: `acct_1${settings.stamp}`,
+      idempotency: this.idempotency,
       timeline: this.timeline,
       onEvent: (account, event) => this.dispatch(account, event),
       nextId: (prefix) => `${prefix}${settings.stamp}${(++ids).toString(36).toUpperCase().padStart(8, "0")}`
-    })
+    }
+    this.account = new Account(this.settings)
     this.journalLimit = settings.journalLimit
+  }
+
+  /** The accounts, the owner of the keys first. */
+  accounts(): ReadonlyArray<Account> {
+    return [this.account, ...this.connected.values()]
+  }
+
+  /** Opens a connected account. */
+  connect(id: string): Account {
+    const known = this.connected.get(id)
+    if (known !== undefined) return known
+    const made = new Account(this.settings, id)
+    this.connected.set(id, made)
+    return made
+  }
+
+  /** The account that a Stripe-Account header names, if the key has access to it. */
+  accountOf(connectedId: string | undefined): Account | undefined {
+    if (connectedId === undefined || connectedId === this.account.id) return this.account
+    const known = this.connected.get(connectedId)
+    if (known !== undefined || this.settings.strict) return known
+    return /^acct_\w+$/.test(connectedId) && !connectedId.includes("NONE") ? this.connect(connectedId) : undefined
   }
 
   /** Writes the arrival of a request into the journal. */
@@ -75,6 +120,7 @@ export class Simulator {
       requestId: call.requestId,
       method: call.method,
       path: call.path,
+      ...(call.stripeAccount === undefined ? {} : { account: call.stripeAccount }),
       idempotencyKey: call.key ?? null,
       status: null,
       replayed: false,
@@ -94,47 +140,30 @@ export class Simulator {
   }
 
   /** Takes the object that the call writes to; the answer of one that another request holds otherwise. */
-  hold(call: Call): Answer | undefined {
+  hold(account: Account, call: Call): Answer | undefined {
     const id = heldObject(call)
     if (id === undefined) return undefined
-    if (this.account.locked.has(id)) return lockTimeout
-    this.account.locked.add(id)
+    if (account.locked.has(id)) return lockTimeout
+    account.locked.add(id)
     return undefined
   }
 
   /** Runs the call as the plan says and gives its object back. */
-  run(call: Call, plan: Plan, entry: OpenEntry): Answer {
-    const answer = this.runWith(call, plan, entry)
+  run(account: Account, call: Call, plan: Plan, entry: OpenEntry): Answer {
+    const answer = this.runWith(account, call, plan, entry)
     const id = heldObject(call)
-    if (id !== undefined) this.account.locked.delete(id)
+    if (id !== undefined) account.locked.delete(id)
     return answer
   }
 
-  private runWith(call: Call, plan: Plan, entry: OpenEntry): Answer {
+  private runWith(account: Account, call: Call, plan: Plan, entry: OpenEntry): Answer {
     const fault = plan.verdict
-    if (fault?.kind !== "serverError") return this.execute(call, entry)
-    if (fault.effect === "done") this.execute(call, entry)
+    if (fault?.kind !== "serverError") return execute(account, call, entry)
+    if (fault.effect === "done") execute(account, call, entry)
     if (fault.effect === "later") {
-      this.timeline.after(fault.laterMs ?? defaultLaterMs, () => this.execute(call, entry), true)
+      this.timeline.after(fault.laterMs ?? defaultLaterMs, () => execute(account, call, entry), true)
     }
     return serverError(fault.stored)
-  }
-
-  private execute(call: Call, entry: OpenEntry): Answer {
-    this.account.request = call
-    const answer = endpoints.execute(this.account, call)
-    this.account.request = null
-    this.note(entry)
-    return answer
-  }
-
-  private note(entry: OpenEntry): void {
-    if (this.account.moved.length === 0) return
-    for (const moved of this.account.moved) {
-      entry.paymentsMoved++
-      entry.movedMinor += moved.amountMinor
-    }
-    this.account.moved = []
   }
 
   /** Adds an endpoint of the account that owns the keys. */
@@ -158,9 +187,13 @@ export class Simulator {
 
   /** Sends an event once more, to all who want it now; false when there is no such event. */
   resend(eventId: string): boolean {
-    const event = this.account.events.get(eventId)
-    if (event !== undefined) this.dispatch(this.account, event)
-    return event !== undefined
+    for (const account of this.accounts()) {
+      const event = account.events.get(eventId)
+      if (event === undefined) continue
+      this.dispatch(account, event)
+      return true
+    }
+    return false
   }
 
   private deliver(account: Account, event: EventRecord, receivers: ReadonlyArray<EndpointRecord>): void {
@@ -176,14 +209,12 @@ export class Simulator {
   /** Moves the virtual clock forward; what is due by then happens. */
   advance(ms: number): void {
     this.timeline.advance(ms)
-    this.account.moved = []
   }
 
   /** Runs what is due on the virtual clock; with `all`, also what 500 answers left for later. */
   rollForward(all = false): void {
     this.timeline.runDue()
     if (all) this.timeline.rollAll()
-    this.account.moved = []
   }
 
   /** Ends every delay that is running. */
@@ -193,15 +224,14 @@ export class Simulator {
     for (const goOn of running) goOn()
   }
 
-  /** Ends what waits outside the API; the money it moves belongs to no request. */
+  /** Ends what waits outside the API. */
   settle(intentId: string, outcome: "succeeded" | "failed" | undefined): IntentRecord | undefined {
-    const intent = settle(this.account, intentId, outcome)
-    this.account.moved = []
-    return intent
+    const account = this.accounts().find((one) => one.intents.get(intentId) !== undefined)
+    return account === undefined ? undefined : settle(account, intentId, outcome)
   }
 
-  /** One entry per identity and currency; intents without a payment count 0. */
+  /** One entry per account, identity and currency; intents without a payment count 0. */
   books(): ReadonlyArray<BookEntry> {
-    return bookEntries(this.account)
+    return this.accounts().flatMap(bookEntries)
   }
 }

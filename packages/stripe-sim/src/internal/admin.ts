@@ -4,6 +4,8 @@
 import { Result, Schema } from "effect"
 import { Fault } from "../Fault.ts"
 import { WebhookEndpoint, WebhookFault } from "../Webhook.ts"
+import { RateLimits } from "../RateLimits.ts"
+import { RestrictedKey } from "../RestrictedKey.ts"
 import * as render from "./render.ts"
 import type { Simulator } from "./Simulator.ts"
 
@@ -42,6 +44,10 @@ export const answer = (simulator: Simulator, method: string, path: string, text:
   if (method === "POST" && path.startsWith("/_sim/webhooks/resend/")) {
     return simulator.resend(path.slice(22)) ? done : { status: 404, body: { error: { message: "No such event" } } }
   }
+  if (method === "POST" && path.startsWith("/_sim/accounts/")) {
+    simulator.connect(path.slice(15))
+    return done
+  }
   switch (`${method} ${path}`) {
     case "GET /_sim/health":
       return done
@@ -75,7 +81,20 @@ export const answer = (simulator: Simulator, method: string, path: string, text:
       return done
     case "POST /_sim/idempotency":
       return decode(Switch, text, ({ enabled }) => {
-        simulator.keys.enabled = enabled
+        simulator.idempotency.enabled = enabled
+        return done
+      })
+    case "POST /_sim/limits":
+      return decode(RateLimits, text, (limits) => {
+        simulator.limits = limits
+        return done
+      })
+    case "DELETE /_sim/limits":
+      simulator.limits = undefined
+      return done
+    case "POST /_sim/keys":
+      return decode(RestrictedKey, text, (key) => {
+        simulator.restrictedKeys.set(key.key, key)
         return done
       })
     case "POST /_sim/webhooks":

@@ -78,6 +78,7 @@ export const bookEntries = (account: Account): ReadonlyArray<BookEntry> => {
       payments: 0,
       amountMinor: 0,
       currency,
+      ...(account.connectedId === null ? {} : { account: account.connectedId }),
       ...(namespace === defaultNamespace ? {} : { namespace })
     }
     totals.set(key, entry)

@@ -36,12 +36,17 @@ const reuse = (message: string): Verdict => ({
 
 /** The keys of one account. */
 export class IdempotencyKeys {
-  enabled = true
+  private readonly settings: { readonly enabled: boolean }
   private readonly entries = new Map<string, Entry>()
+
+  /** Keys that hold as long as the switch is on. */
+  constructor(settings: { readonly enabled: boolean }) {
+    this.settings = settings
+  }
 
   /** Takes the key for this call, or says what its first call was answered. */
   begin(account: Account, call: Call): Verdict {
-    if (call.key === undefined || !this.enabled) return free
+    if (call.key === undefined || !this.settings.enabled) return free
     const key = call.key
     if (key.length > keyLimit) {
       return {

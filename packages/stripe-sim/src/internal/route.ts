@@ -14,6 +14,8 @@ export interface Call {
   readonly params: Params
   readonly key: string | undefined
   readonly authorization: string | undefined
+  /** The connected account that the call is for. */
+  readonly stripeAccount?: string | undefined
   readonly apiVersion: string
   readonly requestId: string
 }
