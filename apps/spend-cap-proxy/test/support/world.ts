@@ -74,7 +74,7 @@ export interface RawAnswer {
 
 export interface RawOptions {
   readonly method?: string
-  readonly vaultKey?: string
+  readonly vaultKey?: string | undefined
   readonly key?: string
   readonly body?: string | Buffer
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
