@@ -6,11 +6,14 @@
  */
 import { ChargeClient, ChargeServer, DeadLetterSink, type TransportError, type TransportServices } from "@purser/core"
 import { Config, Context, Effect, Layer, Option, Schema, type Scope } from "effect"
+import { randomUUID } from "node:crypto"
 import { curveConfig } from "./CurveSettings.ts"
 import { type AnnouncedAddresses, makeAnnouncedAddresses } from "./internal/addresses.ts"
 import { Broker, type BrokerOptions } from "./Broker.ts"
 import { Majordomo, type MajordomoClientOptions, type MajordomoServerOptions } from "./Majordomo.ts"
 import { defaultEndpoint, defaultRetry } from "./PatternOptions.ts"
+import { Pair, type PairClientOptions, type PairServerOptions } from "./Pair.ts"
+import { PubSub, type PubSubClientOptions, type PubSubServerOptions } from "./PubSub.ts"
 import { PushPull, type PushPullClientOptions, type PushPullServerOptions } from "./PushPull.ts"
 import { ReqRep, type ReqRepClientOptions, type ReqRepServerOptions } from "./ReqRep.ts"
 import { RouterDealer, type RouterDealerClientOptions, type RouterDealerServerOptions } from "./RouterDealer.ts"
@@ -23,6 +26,10 @@ export interface RouterDealerLayerOptions extends RouterDealerClientOptions, Rou
 
 /** Settings of both sides of PUSH/PULL. */
 export interface PushPullLayerOptions extends PushPullClientOptions, PushPullServerOptions {}
+
+export interface PubSubLayerOptions extends PubSubClientOptions, PubSubServerOptions {}
+
+export interface PairLayerOptions extends PairClientOptions, PairServerOptions {}
 
 /** Settings of both sides of Majordomo; a broker of this process takes its own from them too. */
 export interface MajordomoLayerOptions extends MajordomoClientOptions, MajordomoServerOptions, Pick<BrokerOptions, "queueMax" | "expiry"> {}
@@ -91,6 +98,8 @@ const loopback = "tcp://127.0.0.1:*"
 const reqRep = layersOf<ReqRepClientOptions, ReqRepServerOptions>(ReqRep)
 const routerDealer = layersOf<RouterDealerClientOptions, RouterDealerServerOptions>(RouterDealer)
 const pushPull = layersOf<PushPullClientOptions, PushPullServerOptions>(PushPull)
+const pubSub = layersOf<PubSubClientOptions, PubSubServerOptions>(PubSub)
+const pair = layersOf<PairClientOptions, PairServerOptions>(Pair)
 const majordomo = layersOf<MajordomoClientOptions, MajordomoServerOptions>(Majordomo)
 
 /**
@@ -119,6 +128,19 @@ export const ZmqTransport = {
   layerPushPullServer: pushPull.layerServer,
   layerPushPullLoopback: (options: PushPullLayerOptions = {}): Built<TransportServices> =>
     Layer.unwrap(Effect.map(configured, (all) => pushPull.layerBoth({ ...all, endpoint: loopback, returnEndpoint: undefined, ackEndpoint: undefined, ...options }))),
+
+  layerPubSub: Layer.unwrap(Effect.map(configured, pubSub.layerWith)),
+  layerPubSubWith: pubSub.layerWith,
+  layerPubSubClient: pubSub.layerClient,
+  layerPubSubServer: pubSub.layerServer,
+  layerPubSubLoopback: (options: PubSubLayerOptions = {}): Built<TransportServices> =>
+    Layer.unwrap(Effect.map(configured, (all) => pubSub.layerBoth({ ...all, endpoint: loopback, returnEndpoint: undefined, ackEndpoint: undefined, ...options }))),
+
+  layerPairWith: pair.layerWith,
+  layerPairClient: pair.layerClient,
+  layerPairServer: pair.layerServer,
+  layerPair: (options: PairLayerOptions = {}): Built<TransportServices> =>
+    Layer.unwrap(Effect.map(configured, (all) => pair.layerWith({ ...all, endpoint: `inproc://purser-pair-${randomUUID()}`, ...options }))),
 
   layerMajordomo: Layer.unwrap(Effect.map(configured, majordomo.layerWith)),
   layerMajordomoWith: majordomo.layerWith,

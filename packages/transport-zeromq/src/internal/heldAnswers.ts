@@ -1,0 +1,81 @@
+/**
+ * Which of several workers' answers to one request is the answer.
+ *
+ * A fact is one: an outcome, or an error that no retry would change. "Another worker has it", "I cannot reach my database"
+ * or "I am closing" says only what this worker knows, and is held back while another one may still give the outcome. It
+ * is let go when every worker that the request reached has answered so, or shortly before the sender gives up waiting.
+ */
+import type { ReplyItem } from "@purser/core"
+import { Result } from "effect"
+
+/** A request that was published and has no answer yet. `body` is what was sent, to be sent again to who joins. */
+export interface Publication<Body> {
+  readonly id: string
+  readonly body: Body
+  readonly sentAtMs: number
+  readonly deadlineMs: number
+}
+
+/** Collects answers. */
+export interface HeldAnswers<Body> {
+  /** Notes what is published; the same id again is a new attempt. */
+  readonly publish: (publication: Publication<Body>) => void
+  /** Takes one worker's answer; gives what is to be passed on, if anything. Answers to what is unknown are passed on. */
+  readonly take: (worker: string, item: ReplyItem) => ReplyItem | undefined
+  /** Gives what is held for too long, and forgets what is past its deadline. */
+  readonly due: (nowMs: number) => ReadonlyArray<ReplyItem>
+  /** What has no fact for an answer. */
+  readonly open: () => ReadonlyArray<Publication<Body>>
+  readonly size: () => number
+}
+
+interface Entry<Body> {
+  readonly publication: Publication<Body>
+  readonly answers: Map<string, ReplyItem>
+  /** The most workers that there were while it waited. */
+  workers: number
+}
+
+/** Whether no other worker's answer could say more. */
+export const isDecisive = ({ reply }: ReplyItem): boolean =>
+  Result.isSuccess(reply) || (!reply.failure.isRetryable && reply.failure._tag !== "TransportError")
+
+const isInProgress = ({ reply }: ReplyItem): boolean => Result.isFailure(reply) && reply.failure.reason._tag === "ChargeInProgress"
+const isUnknown = ({ reply }: ReplyItem): boolean => Result.isFailure(reply) && reply.failure.outcome === "unknown"
+
+/** What to say when nobody gave a fact: never "not charged" where one of them does not know. */
+const best = (answers: ReadonlyArray<ReplyItem>): ReplyItem =>
+  answers.find((answer) => isUnknown(answer) && !isInProgress(answer)) ?? answers.find(isUnknown) ?? answers[0]!
+
+/** Makes it empty. `workers` counts those that can be reached now; infinite when it cannot be known. */
+export const makeHeldAnswers = <Body>(workers: () => number): HeldAnswers<Body> => {
+  const entries = new Map<string, Entry<Body>>()
+  return {
+    publish: (publication) => void entries.set(publication.id, { publication, answers: new Map(), workers: workers() }),
+    take: (worker, item) => {
+      const entry = entries.get(item.id)
+      if (entry === undefined) return item
+      if (isDecisive(item)) {
+        entries.delete(item.id)
+        return item
+      }
+      entry.answers.set(worker, item)
+      entry.workers = Math.max(entry.workers, workers(), 1)
+      if (entry.answers.size < entry.workers) return undefined
+      entries.delete(item.id)
+      return best([...entry.answers.values()])
+    },
+    due: (nowMs) => {
+      const released: Array<ReplyItem> = []
+      for (const { answers, publication: { deadlineMs, id, sentAtMs } } of entries.values()) {
+        if (answers.size > 0 && nowMs >= sentAtMs + deadlineMs * 0.9) {
+          released.push(best([...answers.values()]))
+          entries.delete(id)
+        } else if (nowMs >= sentAtMs + deadlineMs) entries.delete(id)
+      }
+      return released
+    },
+    open: () => [...entries.values()].map(({ publication }) => publication),
+    size: () => entries.size
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * The sockets of a publishing client: an XPUB that requests leave by, and a PULL that answers come back to.
+ *
+ * PUB/SUB loses what is published before a subscription has arrived. An XPUB hears of each subscription, so that a worker
+ * that joins gets at once what has no answer yet, instead of at the next deadline.
+ */
+import type { WireCodec } from "@purser/core"
+import { type Cause, Clock, Effect, Latch, Queue, Result } from "effect"
+import { randomUUID } from "node:crypto"
+import type { Endpoint } from "../Endpoint.ts"
+import type { SocketSettings } from "../SocketSettings.ts"
+import { type Frames, openZmqSocket } from "../ZmqSocket.ts"
+import { type OpenCarrier } from "./carrier.ts"
+import { makeHeldAnswers } from "./heldAnswers.ts"
+import type { Zeromq } from "./native.ts"
+
+/** What it needs. */
+export interface PubSubCarrierOptions {
+  readonly zmq: Zeromq
+  readonly settings: SocketSettings
+  readonly wire: WireCodec
+  /** The address of one life's PULL socket. */
+  readonly back: () => Endpoint
+  readonly timeoutMs: number
+  readonly joinMax: number
+}
+
+/** An item of a frame of our own, as it was encoded. */
+interface Item {
+  readonly id: string
+  readonly deadline: number
+  readonly body: unknown
+}
+
+/** Frames are our own: the window's codec has just written them. */
+const itemsOf = (text: string): ReadonlyArray<Item> => (JSON.parse(text) as { readonly items: ReadonlyArray<Item> }).items
+
+/** Opens one life. */
+export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier => Effect.fnUntraced(function*(peers) {
+  const { joinMax, settings, timeoutMs, wire, zmq } = options
+  const client = randomUUID()
+  const incoming = yield* Queue.unbounded<Frames, Cause.Done>()
+  const busy = yield* Latch.make(false)
+
+  // Workers that bind: one for each connection that is up, where that can be seen. Workers that connect: one for each
+  // subscription. Of both at once nobody can tell which subscription is whose.
+  const up = new Set<string>()
+  let subscriptions = 0
+  let connects = peers.filter(({ attach }) => attach === "connect")
+  const binds = peers.some(({ attach }) => attach === "bind")
+  const workers = () =>
+    binds && connects.length > 0
+      ? Number.POSITIVE_INFINITY
+      : binds
+      ? subscriptions
+      : connects.filter(({ address }) => address.startsWith("inproc://")).length + up.size
+  const held = makeHeldAnswers<Item>(workers)
+
+  const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [options.back()], settings, sendTimeoutMs: 0, lingerMs: 0 })
+  const xpub = yield* openZmqSocket(zmq, {
+    kind: "xpublisher",
+    seals: true,
+    endpoints: peers,
+    settings,
+    sendTimeoutMs: timeoutMs,
+    // What is unsent when a life ends has been given up, or is sent again by the next one.
+    lingerMs: 0,
+    onEvent: (event) => {
+      if (event.type === "handshake") up.add(event.address)
+      else if (event.type === "disconnect" && "address" in event) up.delete(event.address)
+    }
+  })
+  const returnAddress = pull.bound[0]!
+  const publish = (text: string) => xpub.send([returnAddress, text])
+
+  const republish = Effect.gen(function*() {
+    const nowMs = yield* Clock.currentTimeMillis
+    const open = held.open()
+    for (let from = 0; from < open.length; from += joinMax) {
+      const items = open.slice(from, from + joinMax)
+        .map(({ body, deadlineMs, sentAtMs }) => ({ ...body, deadline: Math.max(1, deadlineMs - (nowMs - sentAtMs)) }))
+      yield* Effect.ignore(publish(JSON.stringify({ v: 1, client, items })))
+    }
+  })
+  yield* Queue.takeAll(xpub.incoming).pipe(
+    Effect.flatMap((batch) => {
+      const joined = batch.filter(([frame]) => frame?.[0] === 1).length
+      subscriptions = Math.max(0, subscriptions + 2 * joined - batch.length)
+      return joined > 0 ? republish : Effect.void
+    }),
+    Effect.forever,
+    Effect.ignore,
+    Effect.forkScoped
+  )
+
+  const pass = (items: ReturnType<typeof held.due>) =>
+    items.length === 0 ? Effect.void : Queue.offer(incoming, [Buffer.from(wire.encodeReplies(items))])
+  const answer = (frames: Frames) =>
+    Effect.suspend(() => {
+      const [worker, text] = frames.length === 2 ? [frames[0]!.toString("latin1"), frames[1]!] : ["", frames[0]!]
+      const replies = wire.decodeReplies(text.toString("utf8"))
+      // The window counts what cannot be read.
+      if (Result.isFailure(replies)) return Queue.offer(incoming, [text])
+      return pass(replies.success.map((item) => held.take(worker, item)).filter((item) => item !== undefined))
+    })
+  yield* Queue.takeAll(pull.incoming).pipe(
+    Effect.flatMap((batch) => Effect.forEach(batch, answer, { discard: true })),
+    Effect.forever,
+    Effect.ensuring(Queue.end(incoming)),
+    Effect.ignore,
+    Effect.forkScoped
+  )
+  yield* Effect.sleep(Math.min(100, Math.max(1, timeoutMs / 20))).pipe(
+    Effect.andThen(Clock.currentTimeMillis),
+    Effect.flatMap((nowMs) => pass(held.due(nowMs))),
+    Effect.andThen(Effect.suspend(() => held.size() === 0 ? Latch.close(busy) : Effect.void)),
+    (turn) => Effect.andThen(busy.await, turn),
+    Effect.forever,
+    Effect.forkScoped
+  )
+
+  return {
+    client,
+    incoming,
+    reach: (endpoints) => {
+      connects = endpoints.filter(({ attach }) => attach === "connect")
+      return xpub.reach(endpoints)
+    },
+    send: (text) =>
+      Effect.gen(function*() {
+        const sentAtMs = yield* Clock.currentTimeMillis
+        for (const item of itemsOf(text)) held.publish({ id: item.id, body: item, sentAtMs, deadlineMs: item.deadline })
+        Latch.openUnsafe(busy)
+        yield* publish(text)
+      })
+  }
+})
