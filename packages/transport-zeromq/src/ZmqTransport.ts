@@ -27,8 +27,10 @@ export interface RouterDealerLayerOptions extends RouterDealerClientOptions, Rou
 /** Settings of both sides of PUSH/PULL. */
 export interface PushPullLayerOptions extends PushPullClientOptions, PushPullServerOptions {}
 
+/** Settings of both sides of PUB/SUB. */
 export interface PubSubLayerOptions extends PubSubClientOptions, PubSubServerOptions {}
 
+/** Settings of both sides of PAIR. */
 export interface PairLayerOptions extends PairClientOptions, PairServerOptions {}
 
 /** Settings of both sides of Majordomo; a broker of this process takes its own from them too. */
@@ -139,6 +141,7 @@ export const ZmqTransport = {
   layerPairWith: pair.layerWith,
   layerPairClient: pair.layerClient,
   layerPairServer: pair.layerServer,
+  /** Both sides in this process, which is the only place for it; `PURSER_ENDPOINT` has no meaning here. */
   layerPair: (options: PairLayerOptions = {}): Built<TransportServices> =>
     Layer.unwrap(Effect.map(configured, (all) => pair.layerWith({ ...all, endpoint: `inproc://purser-pair-${randomUUID()}`, ...options }))),
 
