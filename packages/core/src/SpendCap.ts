@@ -7,6 +7,7 @@ import type { BillingPeriod } from "./BillingPeriod.ts"
 import type { ChargeKey } from "./ChargeKey.ts"
 import type { Currency } from "./Currency.ts"
 import { makeSpendCapMemory } from "./internal/spendCapMemory.ts"
+import { spendCapProxy } from "./internal/spendCapProxy.ts"
 import type { SpendCapError } from "./SpendCapError.ts"
 
 /** What one cap counts: charges of one namespace, period and currency. */
@@ -62,4 +63,10 @@ export class SpendCap extends Context.Service<SpendCap, {
 }>()("@purser/core/SpendCap") {
   /** A cap in memory, for tests and trials. */
   static readonly layerMemory: Layer.Layer<SpendCap> = Layer.effect(SpendCap, makeSpendCapMemory)
+
+  /**
+   * For a processor that is reached through the spend-cap proxy: the vault key's cap is the cap, kept before each call and
+   * apart from the ledger. Here every charge has room; what does not fit is refused by the proxy and recorded as `Rejected`.
+   */
+  static readonly layerProxy: Layer.Layer<SpendCap> = Layer.succeed(SpendCap, spendCapProxy)
 }

@@ -1,12 +1,18 @@
 /** The ledger, the cap, the run book, refunds, what webhooks keep and the order of events, on one database from the configuration, migrated when the layer is built. */
-import type { ChargePause, DeadLetters, EventLog, Ledger, ReconcileBook, RunLedger, Sightings, SpendCap, WebhookInbox } from "@purser/core"
+import { type ChargePause, type DeadLetters, type EventLog, type Ledger, type ReconcileBook, type RunLedger, type Sightings, SpendCap, type WebhookInbox } from "@purser/core"
 import { Database, PgChargePause, PgDeadLetters, PgEventLog, PgLedger, PgReconcileBook, PgRefundLedger, PgRunLedger, PgSightings, PgSpendCap, PgWebhookInbox } from "@purser/postgres"
-import { Layer } from "effect"
+import { Config, Effect, Layer } from "effect"
+
+/** `PURSER_SPEND_CAP`: the ledger's database keeps the cap, or the spend-cap proxy that `PURSER_STRIPE_URL` names. */
+const capLayer = Layer.unwrap(Effect.map(
+  Config.Literals(["ledger", "proxy"], "PURSER_SPEND_CAP").pipe(Config.withDefault("ledger" as const)),
+  (keeper) => keeper === "proxy" ? SpendCap.layerProxy : PgSpendCap.layer
+))
 
 /** Layers of the stores. */
 export const Stores = {
   /** `PURSER_DATABASE_URL`, else embedded PGlite in `PURSER_DATA_DIR`. */
-  layerConfig: Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, PgChargePause.layer, PgRunLedger.layer, PgRefundLedger.layer, PgReconcileBook.layer, PgWebhookInbox.layer, PgSightings.layer, PgDeadLetters.layer, PgEventLog.layer).pipe(Layer.provideMerge(Database.layerConfig))
+  layerConfig: Layer.mergeAll(PgLedger.layer, capLayer, PgChargePause.layer, PgRunLedger.layer, PgRefundLedger.layer, PgReconcileBook.layer, PgWebhookInbox.layer, PgSightings.layer, PgDeadLetters.layer, PgEventLog.layer).pipe(Layer.provideMerge(Database.layerConfig))
 }
 
 /** What {@link Stores} provides of the contracts. */

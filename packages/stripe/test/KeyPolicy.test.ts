@@ -7,6 +7,8 @@ const cases: ReadonlyArray<readonly [key: string, problem: string | undefined, a
   ["rk_test_abc123", undefined],
   ["sk_test_abc123", undefined],
   ["sk_live_abc123", "unrestricted"],
+  ["vk_0123456789abcdef0123456789abcdef0123456789abcdef", undefined],
+  ["vk_0123", "malformed", "malformed"],
   ["pk_live_abc123", "publishable", "publishable"],
   ["pk_test_abc123", "publishable", "publishable"],
   ["", "empty", "empty"],

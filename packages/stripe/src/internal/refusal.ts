@@ -37,7 +37,10 @@ export const reasonOf = (operation: string, answer: StripeAnswer, clean: (text: 
   }
   if (status === 409) return new KeyInUse({ operation })
   if (problem.type === "idempotency_error") return new KeyReused({ operation, detail })
-  if (status === 401 || status === 403) return new PermissionDenied({ detail })
+  if (status === 401 || status === 403) {
+    // The spend-cap proxy's own refusal: its code says which rule.
+    return new PermissionDenied({ detail: answer.headers["x-spend-proxy"] === "refused" && code !== null ? `${code}: ${detail}` : detail })
+  }
   if (status === 400 || status === 404) return new InvalidRequest({ param: problem.param ?? null, code, detail })
   return new UnexpectedAnswer({ operation, detail: `status ${status}: ${detail}` })
 }
