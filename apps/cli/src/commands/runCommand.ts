@@ -24,7 +24,7 @@ const flags = {
     Flag.withDescription("Bill this period though it has not begun or is not over; may be repeated"),
     Flag.atLeast(0)
   ),
-  transport: Flag.Literals("transport", ["req-rep", "router-dealer", "push-pull", "majordomo", "memory"]).pipe(
+  transport: Flag.Literals("transport", ["req-rep", "router-dealer", "push-pull", "pub-sub", "majordomo", "pair", "memory"]).pipe(
     Flag.withDescription("How requests travel to workers (default: PURSER_TRANSPORT, else req-rep)"),
     Flag.optional
   ),

@@ -4,7 +4,7 @@ import { Command, Flag } from "effect/cli"
 
 /** `purser worker` */
 export const workerCommand = Command.make("worker", {
-  transport: Flag.Literals("transport", ["req-rep", "router-dealer", "push-pull", "majordomo"]).pipe(
+  transport: Flag.Literals("transport", ["req-rep", "router-dealer", "push-pull", "pub-sub", "majordomo"]).pipe(
     Flag.withDescription("How requests arrive (default: PURSER_TRANSPORT, else req-rep)"),
     Flag.optional
   ),

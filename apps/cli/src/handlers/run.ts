@@ -241,7 +241,7 @@ const transportOf = (options: RunOptions) =>
     if (options.dryRun) return transports.memory
     const name = options.transport ?? (yield* Config.Literals(transportNames, "PURSER_TRANSPORT").pipe(Config.withDefault("req-rep" as const)))
     if (options.workers > 0) return loopbackTransports[name]
-    if (name === "memory") return yield* refused("--workers 0 needs a transport that reaches other processes; memory does not")
+    if (name === "memory" || name === "pair") return yield* refused(`--workers 0 needs a transport that reaches other processes; ${name} does not`)
     return transports[name]
   }))
 
