@@ -2,8 +2,14 @@
  * What the payment processor refuses or fails with, sorted by what is known about the money: `not_charged` needs an
  * answer that proves it; a connection error, a 5xx, a 409 or an answer that cannot be read is `unknown`.
  */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { ChargeKey } from "./ChargeKey.ts"
+
+/** Absent on the wire of older peers, null where nothing is known. */
+export const LaterText = Schema.NullOr(Schema.String).pipe(
+  Schema.withDecodingDefaultKey(Effect.succeed(null)),
+  Schema.withConstructorDefault(Effect.succeed(null))
+)
 
 const id = (name: string) => `@purser/core/ChargeError/${name}`
 
@@ -11,6 +17,10 @@ const id = (name: string) => `@purser/core/ChargeError/${name}`
 export class CardDeclined extends Schema.TaggedError<CardDeclined>(id("CardDeclined"))("CardDeclined", {
   code: Schema.String,
   declineCode: Schema.NullOr(Schema.String),
+  /** What the issuer advises by way of the processor. */
+  adviceCode: LaterText,
+  /** The processor's failed charge: tells this decline from any other. */
+  declinedChargeId: LaterText,
   detail: Schema.String
 }) {
   override get message() {
@@ -26,6 +36,8 @@ export class CardDeclined extends Schema.TaggedError<CardDeclined>(id("CardDecli
 
 /** The bank wants the customer to authenticate, who is not there. */
 export class AuthenticationRequired extends Schema.TaggedError<AuthenticationRequired>(id("AuthenticationRequired"))("AuthenticationRequired", {
+  /** The processor's failed charge, as for a decline. */
+  declinedChargeId: LaterText,
   detail: Schema.String
 }) {
   override get message() {

@@ -33,7 +33,16 @@ export interface GatewayPayment {
   readonly generation: number | null
   readonly chargeId: string | null
   /** Of the last refused attempt, if any. */
-  readonly decline: { readonly code: string; readonly declineCode: string | null; readonly detail: string } | null
+  readonly decline: {
+    readonly code: string
+    readonly declineCode: string | null
+    readonly detail: string
+    readonly adviceCode?: string | null
+    /** The failed charge, which tells this refusal from an earlier one; null or left out when it is not known. */
+    readonly chargeId?: string | null
+  } | null
+  /** The method that the object holds now, where the processor says so. */
+  readonly paymentMethod?: string | null
 }
 
 /** The processor. Every method needs nothing and fails with `ChargeError` only. */

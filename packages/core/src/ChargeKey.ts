@@ -24,15 +24,22 @@ export interface ChargeIdentity {
   readonly customerId: string
   readonly billingPeriod: string
   readonly item?: string | undefined
+  /** How often the identity was billed anew by an explicit act; 0 when left out. */
+  readonly revision?: number | undefined
 }
 
 const escapePart = (part: string): string =>
   part.includes(":") || part.includes("%") ? part.replaceAll("%", "%25").replaceAll(":", "%3A") : part
 
-/** The text that is hashed: injective over identities, since every part is free of `:` after escaping. */
+/**
+ * The text that is hashed: injective over identities, since every part is free of `:` after escaping and an item is never
+ * empty. A first billing has no part for its revision, so that its key is what it always was.
+ */
 export const chargeKeyText = (identity: ChargeIdentity): string => {
   const text = `${escapePart(identity.customerId)}:${escapePart(identity.billingPeriod)}:${escapePart(identity.namespace)}`
-  return identity.item === undefined ? text : `${text}:${escapePart(identity.item)}`
+  const revision = identity.revision ?? 0
+  const item = identity.item === undefined ? text : `${text}:${escapePart(identity.item)}`
+  return revision === 0 ? item : `${item}${identity.item === undefined ? ":" : ""}:r${revision}`
 }
 
 /** First 32 hex digits of the SHA-256 of {@link chargeKeyText}. */

@@ -3,6 +3,7 @@
  * caller gets a typed error with `outcome: "unknown"` for it.
  */
 import { Schema } from "effect"
+import { LaterText } from "./ChargeError.ts"
 import { ChargeKey } from "./ChargeKey.ts"
 
 const common = {
@@ -25,6 +26,10 @@ export class Declined extends Schema.TaggedClass<Declined>("@purser/core/ChargeO
   paymentIntentId: Schema.NullOr(Schema.String),
   code: Schema.String,
   declineCode: Schema.NullOr(Schema.String),
+  /** What the issuer advises by way of the processor; `declineAdvice` says what follows from it. */
+  adviceCode: LaterText,
+  /** The processor's failed charge: tells this decline from any other. */
+  declinedChargeId: LaterText,
   detail: Schema.String
 }) {}
 
@@ -38,6 +43,8 @@ export class Processing extends Schema.TaggedClass<Processing>("@purser/core/Cha
 export class RequiresAction extends Schema.TaggedClass<RequiresAction>("@purser/core/ChargeOutcome/RequiresAction")("RequiresAction", {
   ...common,
   paymentIntentId: Schema.String,
+  /** The processor's failed charge, where it made one before it asked for the customer. */
+  declinedChargeId: LaterText,
   detail: Schema.String
 }) {}
 

@@ -15,9 +15,13 @@ export { idProblem }
 /** An opaque id of 1 to 255 UTF-8 bytes without outer blanks or control characters. */
 export const OpaqueId = Schema.String.pipe(Schema.check(Schema.makeFilter((id: string) => idProblem(id) ?? true)))
 
+/** Which billing of the identity anew; the first billing has none. */
+export const Revision = Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 1, maximum: 1000 })))
+
 /**
  * A charge request. `item` tells several charges of one customer and period apart; `paymentMethod` is a Stripe id, and
- * without it the customer's default one is used. `senderKey` is the idempotency key that the sender would have used: it
+ * without it the customer's default one is used. `revision` names a re-billing that was opened by an
+ * explicit act; no request opens one. `senderKey` is the idempotency key that the sender would have used: it
  * is compared and counted, never used. `allowFuture` names a person's decision to bill a period that has not begun.
  */
 export class ChargeRequest extends Schema.Class<ChargeRequest>("@purser/core/ChargeRequest")({
@@ -25,6 +29,7 @@ export class ChargeRequest extends Schema.Class<ChargeRequest>("@purser/core/Cha
   customerId: OpaqueId,
   billingPeriod: BillingPeriod,
   item: Schema.optionalKey(OpaqueId),
+  revision: Schema.optionalKey(Revision),
   amountMinor: AmountMinor,
   currency: Currency,
   stripeCustomerId: OpaqueId,

@@ -46,6 +46,10 @@ export interface ClaimedCharge {
   readonly paymentIntentId: string | null
   /** The method frozen with the attempt; null until one is attached, unless the request names one. */
   readonly paymentMethod: string | null
+  /** What a new object is to be paid with: a method chosen by an explicit act, else the request's; null for the customer's default. */
+  readonly chosenMethod: string | null
+  /** The failed charge of the last decline that was recorded, of whatever attempt. */
+  readonly declinedChargeId: string | null
   /** Time since the first claim on the store's clock. */
   readonly sinceFirstClaimMs: number
   /** First claim, in milliseconds of the Unix epoch on the store's clock. */
@@ -58,6 +62,8 @@ export type ClaimAnswer =
   | { readonly _tag: "AlreadySettled"; readonly outcome: ChargeOutcome }
   | { readonly _tag: "InProgress"; readonly leaseLeftMs: number }
   | { readonly _tag: "Quarantined"; readonly detail: string }
+  /** The request names a revision that nobody has opened. */
+  | { readonly _tag: "Unopened" }
   | { readonly _tag: "Conflict"; readonly expected: ChargeTerms; readonly actual: ChargeTerms }
 
 /** A payment object to be tied to a charge by compare-and-set. */
@@ -84,6 +90,8 @@ export interface SettleInput {
   readonly outcome: ChargeOutcome
   /** For `Processing`: when to look again. */
   readonly pollAfterMs?: number
+  /** For `Declined`: when policy asks again; left out, or null, where only a person may. */
+  readonly nextAttemptAfterMs?: number | null
 }
 
 /** `Settled`: recorded now. `Recorded`: this or another outcome stood there already. `LeaseLost`: nothing was changed. */
@@ -109,6 +117,22 @@ export interface ChargeRecord {
   readonly paymentIntentId: string | null
   readonly outcome: ChargeOutcome | null
   readonly quarantine: string | null
+  /** When policy asks again after a decline, in milliseconds of the Unix epoch on the store's clock. */
+  readonly nextAttemptAtMs: number | null
+  /** The method that an explicit act chose instead of the request's. */
+  readonly chosenMethod: string | null
+  /** For a revision: the charge that it bills anew. */
+  readonly revises: ChargeKey | null
+}
+
+/** A reopening: which states, who, why, and with what it is to be paid from now on. */
+export interface ReopenInput {
+  readonly chargeKeys: ReadonlyArray<ChargeKey>
+  readonly from: ReadonlyArray<"declined" | "rejected" | "requires_action">
+  readonly actor: string
+  readonly reason: string
+  /** A payment method to use instead of the one before; the terms of the charge stay as they are. */
+  readonly paymentMethod?: string
 }
 
 /** One line of the append-only audit trail. */
@@ -168,13 +192,10 @@ export class Ledger extends Context.Service<Ledger, {
   readonly releaseDue: (limit: number) => Effect.Effect<ReadonlyArray<{ readonly chargeKey: ChargeKey; readonly attempt: number }>, LedgerError>
   /** Notes that the room of this attempt was given back; nothing happens when the charge has been taken up again. */
   readonly markReleased: (chargeKey: ChargeKey, attempt: number) => Effect.Effect<void, LedgerError>
-  /** Takes declined or rejected charges up again by an explicit act; the next attempt is always `n + 1`. Answers how many moved. */
-  readonly reopen: (input: {
-    readonly chargeKeys: ReadonlyArray<ChargeKey>
-    readonly from: ReadonlyArray<"declined" | "rejected">
-    readonly actor: string
-    readonly reason: string
-  }) => Effect.Effect<number, LedgerError>
+  /** Takes charges that ended unpaid up again by an explicit act; the next attempt is always `n + 1`. Answers how many moved. */
+  readonly reopen: (input: ReopenInput) => Effect.Effect<number, LedgerError>
+  /** Declined charges whose next attempt is due by policy, the longest due first. */
+  readonly attemptsDue: (limit: number) => Effect.Effect<ReadonlyArray<ChargeRecord>, LedgerError>
   /** One row. */
   readonly find: (chargeKey: ChargeKey) => Effect.Effect<ChargeRecord | undefined, LedgerError>
   /** The audit trail of one charge, in order. */

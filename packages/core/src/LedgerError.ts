@@ -77,8 +77,20 @@ export class ChargeQuarantined extends Schema.TaggedError<ChargeQuarantined>(id(
   }
 }
 
+/** The request names a revision that no explicit act has opened. It is never charged. */
+export class RevisionNotOpened extends Schema.TaggedError<RevisionNotOpened>(id("RevisionNotOpened"))("RevisionNotOpened", {}) {
+  override get message() {
+    return "no such revision was opened: a charge is billed anew by an explicit act alone"
+  }
+  get isRetryable() {
+    return false
+  }
+}
+
 /** Everything the ledger can fail with. */
-export const LedgerErrorReason = Schema.Union([LedgerUnavailable, ChargeConflict, ChargeInProgress, LeaseLost, ChargeQuarantined])
+export const LedgerErrorReason = Schema.Union([
+  LedgerUnavailable, ChargeConflict, ChargeInProgress, LeaseLost, ChargeQuarantined, RevisionNotOpened
+])
 export type LedgerErrorReason = typeof LedgerErrorReason.Type
 
 /** The ledger's refusal or failure about one charge; `chargeKey` is null for calls about many. */
@@ -94,6 +106,6 @@ export class LedgerError extends Schema.TaggedError<LedgerError>("@purser/core/L
   }
   /** `not_charged` where this request was stopped before Stripe; else another worker, or an earlier one, may have charged. */
   get outcome(): "not_charged" | "unknown" {
-    return this.reason._tag === "ChargeConflict" ? "not_charged" : "unknown"
+    return this.reason._tag === "ChargeConflict" || this.reason._tag === "RevisionNotOpened" ? "not_charged" : "unknown"
   }
 }

@@ -5,14 +5,15 @@
  */
 import {
   ChargeConflict, ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
-  type ChargeRequest, type ClaimedCharge, chargeTerms, Canceled, Declined, FaultPoint, InvalidRequest, LeaseLost, Ledger, LedgerError,
-  type LedgerErrorReason, movedNothing, periodHasBegun, type PipelineError, Processing, Rejected, RequiresAction, SpendCap,
-  type GatewayPayment, Succeeded
+  type ChargeRequest, type ClaimedCharge, chargeTerms, FaultPoint, InvalidRequest, LeaseLost, Ledger, LedgerError, type LedgerErrorReason,
+  movedNothing, periodHasBegun, type PipelineError, Rejected, RevisionNotOpened, SpendCap, type GatewayPayment
 } from "@purser/core"
 import { Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result } from "effect"
+import { nextAttemptAfterMs } from "./DunningPolicy.ts"
 import { mismatchOf } from "./internal/evidence.ts"
 import { forCharge, guardGateway, holdLease } from "./internal/gate.ts"
 import { confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
+import { holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
 const foreignKeys = Metric.counter("purser_foreign_key_mismatch_total", {
@@ -71,7 +72,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           attempt: charge.attempt,
           paymentIntentId,
           outcome,
-          pollAfterMs: settings.pollMs
+          pollAfterMs: settings.pollMs,
+          ...(outcome._tag === "Declined" ? { nextAttemptAfterMs: yield* nextAttemptAfterMs(settings.dunning, charge.attempt, outcome) } : {})
         }).pipe(
           Effect.retry({ while: (error) => error.isRetryable, schedule: settings.retry })
         )
@@ -133,49 +135,14 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       /** Decides the charge from an object whose state is final for this attempt. */
       const conclude = (charge: ClaimedCharge, payment: GatewayPayment): Effect.Effect<ChargeOutcome, PipelineError> => {
-        const common = { chargeKey: charge.lease.chargeKey, alreadySettled: false, paymentIntentId: payment.id }
-        switch (payment.status) {
-          case "succeeded":
-            return settle(charge, payment.id, new Succeeded({ ...common, chargeId: payment.chargeId, amountReceivedMinor: payment.amountReceivedMinor }))
-          case "processing":
-            return settle(charge, payment.id, new Processing(common))
-          case "requires_action":
-            return settle(charge, payment.id, new RequiresAction({ ...common, detail: "the customer must authenticate" }))
-          case "declined":
-            return settle(charge, payment.id, new Declined({
-              ...common,
-              code: payment.decline?.code ?? "card_declined",
-              declineCode: payment.decline?.declineCode ?? null,
-              detail: payment.decline?.detail ?? "declined"
-            }))
-          case "canceled":
-            return settle(charge, payment.id, new Canceled({ ...common, detail: "canceled at the processor" }))
-          case "draft":
-          case "unconfirmed":
-            return Effect.die(new Error("Bug: an unconfirmed object concludes nothing"))
-        }
+        const outcome = outcomeOfPayment(charge, payment)
+        return outcome === undefined ? Effect.die(new Error(`Bug: ${payment.status} concludes nothing`)) : settle(charge, payment.id, outcome)
       }
 
       /** A certain refusal of the processor becomes the charge's outcome. */
       const refused = (charge: ClaimedCharge, paymentIntentId: string | null, error: ChargeError): Effect.Effect<ChargeOutcome, PipelineError> => {
-        const { reason } = error
-        const common = { chargeKey: charge.lease.chargeKey, alreadySettled: false }
-        switch (reason._tag) {
-          case "CardDeclined":
-            return settle(charge, paymentIntentId, new Declined({
-              ...common, paymentIntentId, code: reason.code, declineCode: reason.declineCode, detail: reason.detail
-            }))
-          case "AuthenticationRequired":
-            return paymentIntentId === null
-              ? Effect.fail(error)
-              : settle(charge, paymentIntentId, new RequiresAction({ ...common, paymentIntentId, detail: reason.detail }))
-          case "InvalidRequest":
-            return settle(charge, paymentIntentId, new Rejected({ ...common, code: reason.code ?? "invalid_request", detail: reason.detail }))
-          case "PermissionDenied":
-            return settle(charge, paymentIntentId, new Rejected({ ...common, code: "permission_denied", detail: reason.detail }))
-          default:
-            return Effect.fail(error)
-        }
+        const outcome = outcomeOfRefusal(charge, paymentIntentId, error.reason)
+        return outcome === undefined ? Effect.fail(error) : settle(charge, paymentIntentId, outcome)
       }
 
       const onRefusal = (charge: ClaimedCharge, paymentIntentId: string | null) => <A extends ChargeOutcome>(
@@ -240,12 +207,17 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           case "declined":
             // A charge without an object of its own names its attempt: that refusal is the answer, and asking again another one.
             if (payment.status === "declined" && gateway.isOneCall?.(payment.id) === true) return conclude(charge, payment)
+            if (isDeclinedNow(charge, payment)) return conclude(charge, payment)
             // What was accepted and failed later is a decline of its attempt: asking again would be another attempt.
             return charge.state === "processing"
               ? conclude(charge, { ...payment, status: "declined" })
               : confirm(charge, payment.id, takenAtMs)
           case "canceled":
             return renew(charge, payment.id, takenAtMs)
+          case "requires_action":
+            return charge.state === "attached" && holdsOtherMethod(charge, payment)
+              ? confirm(charge, payment.id, takenAtMs)
+              : conclude(charge, payment)
           default:
             return conclude(charge, payment)
         }
@@ -263,7 +235,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           state: "claimed",
           generation: charge.generation + 1,
           paymentIntentId: null,
-          paymentMethod: charge.request.paymentMethod ?? null
+          paymentMethod: charge.chosenMethod
         }
         return yield* fromClaimed(next, takenAtMs)
       })
@@ -326,6 +298,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
             return yield* ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: answer.leaseLeftMs }))
           case "Quarantined":
             return yield* ledgerFailure(chargeKey, new ChargeQuarantined({ detail: answer.detail }))
+          case "Unopened":
+            return yield* ledgerFailure(chargeKey, new RevisionNotOpened())
           case "Conflict":
             return yield* ledgerFailure(chargeKey, new ChargeConflict({ expected: answer.expected, actual: answer.actual }))
         }

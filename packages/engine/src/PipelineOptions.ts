@@ -1,5 +1,6 @@
 /** What the pipeline may be told: who it is, how patient it is with the processor, and from when it must look before it creates. */
 import type { ChargeError, LedgerError } from "@purser/core"
+import { dunningConfig, type DunningPolicy } from "./DunningPolicy.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { Config, Context, Duration, Effect, Layer, Option, Random, Schedule } from "effect"
 
@@ -20,6 +21,8 @@ export interface PipelineSettings {
   readonly lookUpAfterMs: number
   /** Set after the ledger was restored from a backup: every charge is looked for since then before anything is created. */
   readonly restorePointMs: number | undefined
+  /** When a declined charge is asked for again. */
+  readonly dunning: DunningPolicy
   /** Calls in a row that the processor leaves without an answer before charging pauses. */
   readonly outageAfter: number
   /** First wait before a processor that was found away is asked again; each further one is twice as long, up to a minute. */
@@ -35,6 +38,7 @@ const settings = Config.all({
   poll: Config.Duration("PURSER_PROCESSING_POLL").pipe(Config.withDefault(Duration.minutes(10))),
   lookUpAfter: Config.Duration("PURSER_LOOK_UP_AFTER").pipe(Config.withDefault(Duration.hours(23))),
   restorePoint: Config.option(Config.Date("PURSER_RESTORE_POINT")),
+  dunning: dunningConfig,
   outageAfter: boundedInt("PURSER_OUTAGE_AFTER", { minimum: 1, maximum: 1_000_000, default: 20 }),
   outageProbe: Config.Duration("PURSER_OUTAGE_PROBE").pipe(Config.withDefault(Duration.seconds(2)))
 })
@@ -74,6 +78,7 @@ export class PipelineOptions extends Context.Service<PipelineOptions, PipelineSe
         backoffMaxMs: Duration.toMillis(read.backoffMax)
       }),
       handBackMs: Duration.toMillis(read.handBack),
+      dunning: read.dunning,
       pollMs: Duration.toMillis(read.poll),
       lookUpAfterMs: Duration.toMillis(read.lookUpAfter),
       restorePointMs: Option.isSome(read.restorePoint) ? read.restorePoint.value.getTime() : undefined,

@@ -101,7 +101,8 @@ const make = Effect.gen(function*() {
         texts(requests.map((request) => request.currency)),
         texts(requests.map((request) => request.stripeCustomerId)),
         texts(requests.map((request) => request.paymentMethod ?? null)),
-        booleans(requests.map((request) => request.allowFuture === true))
+        booleans(requests.map((request) => request.allowFuture === true)),
+        integers(requests.map((request) => request.revision ?? 0))
       ])
     },
     duplicates: (runId, limit) =>

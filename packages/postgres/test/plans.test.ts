@@ -8,6 +8,7 @@ import { SqlClient } from "effect/sql"
 import * as Reads from "../src/internal/ledgerReads.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
 import { bigints, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
+import * as Refund from "../src/internal/refundSql.ts"
 import * as Run from "../src/internal/runSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 
@@ -23,9 +24,14 @@ const fill = Effect.gen(function*() {
   yield* sql.unsafe(Run.planRows, [text("run")])
   yield* sql.unsafe(Run.setPlanned, [text("run"), BigInt(rows), 0n])
   yield* sql.unsafe(`update purser.charges set state = case when n % 50 = 0 then 'declined' when n % 50 = 1 then 'claimed' else 'succeeded' end, lease_epoch = 1,
-    lease_until = case when n % 50 = 1 then planned_at + n * interval '1 millisecond' end, first_claimed_at = planned_at, release_due = n % 500 = 0
+    lease_until = case when n % 50 = 1 then planned_at + n * interval '1 millisecond' end, first_claimed_at = planned_at, release_due = n % 500 = 0,
+    next_attempt_at = case when n % 50 = 0 then planned_at + n * interval '1 second' end
     from (select line as n, charge_key as k from purser.run_rows) r where k = charge_key`)
-  yield* sql.unsafe("analyze purser.charges, purser.run_rows, purser.charge_events")
+  yield* sql.unsafe(`insert into purser.refunds (refund_key, charge_key, refund_id, billing_period, currency, amount_minor, actor, note, state, payment_intent_id,
+      lease_until, requested_at, updated_at)
+    select charge_key, charge_key, '1', '2026-11', 'usd', 1000, 'a', 'n', case when line % 100 = 0 then 'pending' else 'succeeded' end, 'pi',
+      case when line % 100 = 0 then purser.now() end, purser.now(), purser.now() from purser.run_rows`)
+  yield* sql.unsafe("analyze purser.charges, purser.run_rows, purser.charge_events, purser.refunds")
 })
 
 const statements = Effect.gen(function*() {
@@ -39,12 +45,13 @@ const statements = Effect.gen(function*() {
   return Object.entries({
     claim: [Writes.claim, [
       texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f"))), texts(same("n")), texts(same("c")), texts(same("2026-11")),
-      texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1)
+      texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1),
+      texts(same(null)), integers(same(0))
     ]],
     attach: [Writes.attach, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],
     settle: [Writes.settle, [
       keys, texts(some("w")), bigints(some(1)), integers(some(1)), nulls, texts(some("succeeded")), texts(some("pi")), nulls, bigints(some(1)), nulls, nulls,
-      nulls, doubles(some(0))
+      nulls, doubles(some(0)), nulls, nulls, doubles(some(0))
     ]],
     extend: [Writes.extend, [keys, bigints(some(1)), double(1)]],
     handBack: [Writes.handBack, [keys, texts(some("w")), bigints(some(1)), doubles(some(1)), texts(some("x"))]],
@@ -53,6 +60,13 @@ const statements = Effect.gen(function*() {
     quarantine: [Writes.quarantine, [key, text("w"), text("x")]],
     takeExpired: [Writes.takeExpired, [text("w"), integer(batch), double(1)]],
     releaseDue: [Reads.releaseDue, [integer(batch)]],
+    attemptsDue: [Reads.attemptsDue, [integer(batch)]],
+    refundCharge: [Refund.lockCharge, [key]],
+    refundHeld: [Refund.held, [key]],
+    refundStored: [Refund.stored, [key]],
+    refundTake: [Refund.take, [key, text("w"), double(1)]],
+    refundList: [Refund.list, [key]],
+    refundTakeExpired: [Refund.takeExpired, [text("w"), integer(batch), double(1)]],
     find: [Reads.find, [key]],
     events: [Reads.events, [key]],
     pending: [Run.pending, page],

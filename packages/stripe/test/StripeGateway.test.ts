@@ -32,7 +32,8 @@ describe("create", () => {
         chargeKey: item.chargeKey,
         generation: 3,
         chargeId: null,
-        decline: null
+        decline: null,
+        paymentMethod: null
       })
       const answer = yield* sdk("look", (stripe) => stripe.paymentIntents.retrieve(payment.id))
       assert.deepNestedInclude(answer.json as object, {

@@ -26,6 +26,7 @@ export const makeGatewayMemory = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const objects = new Map<string, { payment: Stored; readonly order: GatewayOrder }>()
   const keys = new Map<string, string>()
+  let refusals = 0
 
   const fail = (order: GatewayOrder, reason: ChargeErrorReason) =>
     Effect.fail(new ChargeError({ reason, chargeKey: order.chargeKey, requestId: null }))
@@ -87,8 +88,10 @@ export const makeGatewayMemory = Effect.gen(function*() {
         const decline = declines.find(([name]) => input.paymentMethod.includes(name))
         if (decline !== undefined) {
           const [, code, declineCode] = decline
-          entry.payment = { ...payment, status: "declined", decline: { code, declineCode, detail: "Your card was declined." } }
-          return fail(order, new CardDeclined({ code, declineCode, detail: "Your card was declined." }))
+          const chargeId = `ch_declined_${refusals += 1}`
+          const detail = "Your card was declined."
+          entry.payment = { ...payment, status: "declined", decline: { code, declineCode, detail, adviceCode: null, chargeId } }
+          return fail(order, new CardDeclined({ code, declineCode, declinedChargeId: chargeId, detail }))
         }
         return update(input.id, order, { status: "succeeded", amountReceivedMinor: payment.amountMinor, chargeId: `ch_${input.id}`, decline: null })
       }),

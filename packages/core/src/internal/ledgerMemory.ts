@@ -24,6 +24,10 @@ export interface MemoryRow {
   leaseUntilMs: number
   firstClaimedAtMs: number | null
   quarantine: string | null
+  nextAttemptAtMs: number | null
+  chosenMethod: string | null
+  declinedChargeId: string | null
+  revises: ChargeKey | null
   releaseDue: boolean
   readonly events: Array<ChargeEvent>
 }
@@ -47,7 +51,13 @@ const isOpen = (row: MemoryRow) => row.state === "planned" || row.state === "cla
 export const memoryRows = new WeakMap<object, Map<ChargeKey, MemoryRow>>()
 
 /** A row that nobody has claimed. */
-export const plannedRow = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): MemoryRow => {
+export const plannedRow = (
+  request: ChargeRequest,
+  chargeKey: ChargeKey,
+  nowMs: number,
+  revises: ChargeKey | null = null,
+  detail: string | null = null
+): MemoryRow => {
   const row: MemoryRow = {
     chargeKey,
     request,
@@ -62,10 +72,14 @@ export const plannedRow = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: 
     leaseUntilMs: 0,
     firstClaimedAtMs: null,
     quarantine: null,
+    nextAttemptAtMs: null,
+    chosenMethod: null,
+    declinedChargeId: null,
+    revises,
     releaseDue: false,
     events: []
   }
-  record(row, null, nowMs, null, null)
+  record(row, null, nowMs, null, detail)
   return row
 }
 
@@ -113,6 +127,8 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       attempt: row.attempt,
       paymentIntentId: row.paymentIntentId,
       paymentMethod: row.paymentMethod,
+      chosenMethod: row.chosenMethod ?? row.request.paymentMethod ?? null,
+      declinedChargeId: row.declinedChargeId,
       sinceFirstClaimMs: now() - row.firstClaimedAtMs,
       firstClaimedAtMs: row.firstClaimedAtMs
     }
@@ -122,6 +138,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     const chargeKey = request.chargeKey
     const found = rows.get(chargeKey)
     if (found === undefined) {
+      if (request.revision !== undefined) return { _tag: "Unopened" }
       const row = plannedRow(request, chargeKey, now())
       rows.set(chargeKey, row)
       return { _tag: "Claimed", charge: take(row, worker, principal) }
@@ -155,6 +172,9 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       }
       row.outcome = input.outcome
       row.releaseDue = movedNothing(input.outcome)
+      if ("declinedChargeId" in input.outcome) row.declinedChargeId = input.outcome.declinedChargeId ?? row.declinedChargeId
+      const afterMs = input.outcome._tag === "Declined" ? input.nextAttemptAfterMs ?? null : null
+      row.nextAttemptAtMs = afterMs === null ? null : now() + afterMs
       row.leaseUntilMs = to === "processing" ? now() + (input.pollAfterMs ?? 0) : 0
       move(row, to, input.lease.worker, "detail" in input.outcome ? input.outcome.detail : null)
       return { _tag: "Settled", outcome: input.outcome }
@@ -201,7 +221,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         if (!owns(row, input.lease) || row.generation !== input.generation || row.paymentIntentId !== input.paymentIntentId) return false
         row.generation += 1
         row.paymentIntentId = null
-        row.paymentMethod = row.request.paymentMethod ?? null
+        row.paymentMethod = row.chosenMethod ?? row.request.paymentMethod ?? null
         move(row, "claimed", input.lease.worker, `generation ${row.generation}`)
         return true
       }),
@@ -246,23 +266,33 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         const row = rows.get(chargeKey)
         if (row?.attempt === attempt) row.releaseDue = false
       }),
-    reopen: ({ chargeKeys, from, actor, reason }) =>
+    reopen: ({ chargeKeys, from, actor, paymentMethod, reason }) =>
       Effect.sync(() => {
         let moved = 0
         for (const chargeKey of chargeKeys) {
           const row = rows.get(chargeKey)
-          if (row === undefined || (row.state !== "declined" && row.state !== "rejected") || !from.includes(row.state)) continue
+          if (row === undefined || (row.state !== "declined" && row.state !== "rejected" && row.state !== "requires_action")) continue
+          if (!from.includes(row.state)) continue
           row.attempt += 1
           row.epoch += 1
-          row.paymentMethod = row.request.paymentMethod ?? null
+          row.chosenMethod = paymentMethod ?? row.chosenMethod
+          row.paymentMethod = row.chosenMethod ?? row.request.paymentMethod ?? null
+          row.nextAttemptAtMs = null
           row.outcome = null
           row.releaseDue = false
           row.leaseUntilMs = 0
-          move(row, row.paymentIntentId === null ? "planned" : "attached", null, `reopened by ${actor}: ${reason}`)
+          const method = paymentMethod === undefined ? "" : ` (with ${paymentMethod})`
+          move(row, row.paymentIntentId === null ? "planned" : "attached", null, `reopened by ${actor}: ${reason}${method}`)
           moved += 1
         }
         return moved
       }),
+    attemptsDue: (limit) =>
+      Effect.sync(() =>
+        [...rows.values()].filter((row) => row.nextAttemptAtMs !== null && row.nextAttemptAtMs <= now() && row.quarantine === null)
+          .sort((a, b) => a.nextAttemptAtMs! - b.nextAttemptAtMs!)
+          .slice(0, limit)
+      ),
     find: (chargeKey) => Effect.sync(() => rows.get(chargeKey)),
     events: (chargeKey) => Effect.sync(() => [...rows.get(chargeKey)?.events ?? []]),
     report: (billingPeriod) =>

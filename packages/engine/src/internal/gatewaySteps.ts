@@ -8,6 +8,7 @@ import { ChargeError, type ChargeGateway, type ClaimedCharge, type GatewayOrder,
 import { Effect, Result } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
 import { isDefinitive, isSpentKey, startTries } from "./backoff.ts"
+import { isDeclinedNow } from "./outcomes.ts"
 
 /** Clocks of two machines differ; a look-up starts this much before the first claim. */
 const skewMs = 300_000
@@ -21,6 +22,11 @@ export const orderOf = (charge: ClaimedCharge): GatewayOrder => ({
 })
 
 const isUnpaid = ({ status }: GatewayPayment) => status === "unconfirmed" || status === "declined" || status === "draft"
+
+/** A decline that names the same failed charge as the last recorded one is that one again. */
+const isOldDecline = ({ declinedChargeId }: ClaimedCharge, { reason }: ChargeError) =>
+  (reason._tag === "CardDeclined" || reason._tag === "AuthenticationRequired") && reason.declinedChargeId !== null
+  && reason.declinedChargeId === declinedChargeId
 
 /** What is known of the money is not enough to decide. */
 const undecided = (charge: ClaimedCharge, detail: string) =>
@@ -122,6 +128,12 @@ export const confirmUntilKnown = Effect.fnUntraced(function*(
     yield* afterTry
     if (Result.isSuccess(confirmed)) return confirmed.success
     const error = confirmed.failure
+    // The stored answer to an earlier attempt, under a key that this ledger has not used yet: it is no answer to this one.
+    if (isOldDecline(charge, error) && !oneCall) {
+      spentKeys += 1
+      if (yield* nextTry(error)) continue
+      return yield* undecided(charge, `the processor repeats an earlier decline: ${error.message}`)
+    }
     if (isDefinitive(error)) {
       // A key that was taken away in between says nothing about an earlier confirm, which may have been executed.
       return yield* error.reason._tag === "PermissionDenied" && (unknownBefore || charge.resumed)
@@ -134,7 +146,7 @@ export const confirmUntilKnown = Effect.fnUntraced(function*(
     if (error.outcome === "unknown") {
       unknownBefore = true
       const payment = yield* look(gateway, settings, charge, input.id)
-      if (!isUnpaid(payment) || (oneCall && payment.status === "declined")) return payment
+      if (!isUnpaid(payment) || (oneCall && payment.status === "declined") || isDeclinedNow(charge, payment)) return payment
       if (foreign) return yield* error
       // The object is unpaid and the key's answer is a stored 5xx: another key is safe, since the object is paid at most
       // once. Where only the key makes it so, the charge stays open until the processor has forgotten it.

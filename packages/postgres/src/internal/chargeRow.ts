@@ -28,7 +28,8 @@ export const requestFields = {
   amount_minor: Minor,
   currency: Schema.String,
   stripe_customer_id: Schema.String,
-  allow_future: Schema.Boolean
+  allow_future: Schema.Boolean,
+  revision: Schema.Int
 }
 type RequestColumns = Schema.Struct<typeof requestFields>["Type"]
 
@@ -41,6 +42,7 @@ export const requestOf = (row: RequestColumns, paymentMethod: string | null): Ef
     customerId: row.customer_id,
     billingPeriod: row.billing_period,
     ...(row.item === null ? {} : { item: row.item }),
+    ...(row.revision === 0 ? {} : { revision: row.revision }),
     amountMinor: Number(row.amount_minor),
     currency: row.currency,
     stripeCustomerId: row.stripe_customer_id,
@@ -55,7 +57,9 @@ export const outcomeFields = {
   received_minor: Schema.NullOr(Minor),
   outcome_code: NullText,
   outcome_decline_code: NullText,
-  outcome_detail: NullText
+  outcome_detail: NullText,
+  outcome_advice_code: NullText,
+  declined_charge_id: NullText
 }
 type OutcomeColumns = Schema.Struct<typeof outcomeFields>["Type"]
 
@@ -70,9 +74,9 @@ export const outcomeOf = (chargeKey: ChargeKey, at: ChargeState | null, row: Out
     case "processing":
       return new Processing({ ...common, paymentIntentId: id ?? "" })
     case "requires_action":
-      return new RequiresAction({ ...common, paymentIntentId: id ?? "", detail })
+      return new RequiresAction({ ...common, paymentIntentId: id ?? "", declinedChargeId: row.declined_charge_id, detail })
     case "declined":
-      return new Declined({ ...common, paymentIntentId: id, code: row.outcome_code ?? "", declineCode: row.outcome_decline_code, detail })
+      return new Declined({ ...common, paymentIntentId: id, code: row.outcome_code ?? "", declineCode: row.outcome_decline_code, adviceCode: row.outcome_advice_code, declinedChargeId: row.declined_charge_id, detail })
     case "rejected":
       return new Rejected({ ...common, code: row.outcome_code ?? "", detail })
     case "canceled":
@@ -84,17 +88,18 @@ export const outcomeOf = (chargeKey: ChargeKey, at: ChargeState | null, row: Out
 
 /** The outcome in columns: state, intent, charge, received, code, decline code, detail. */
 export const outcomeColumns = (outcome: ChargeOutcome) => {
-  const none = { intent: null, charge: null, received: null, code: null, declineCode: null, detail: null }
+  const none = { intent: null, charge: null, received: null, code: null, declineCode: null, detail: null, adviceCode: null, declinedCharge: null }
   switch (outcome._tag) {
     case "Succeeded":
       return { ...none, state: "succeeded", intent: outcome.paymentIntentId, charge: outcome.chargeId, received: outcome.amountReceivedMinor }
     case "Processing":
       return { ...none, state: "processing", intent: outcome.paymentIntentId }
     case "RequiresAction":
-      return { ...none, state: "requires_action", intent: outcome.paymentIntentId, detail: outcome.detail }
+      return { ...none, state: "requires_action", intent: outcome.paymentIntentId, detail: outcome.detail, declinedCharge: outcome.declinedChargeId }
     case "Declined":
       return {
-        ...none, state: "declined", intent: outcome.paymentIntentId, code: outcome.code, declineCode: outcome.declineCode, detail: outcome.detail
+        ...none, state: "declined", intent: outcome.paymentIntentId, code: outcome.code, declineCode: outcome.declineCode, detail: outcome.detail,
+        adviceCode: outcome.adviceCode, declinedCharge: outcome.declinedChargeId
       }
     case "Rejected":
       return { ...none, state: "rejected", code: outcome.code, detail: outcome.detail }
@@ -111,6 +116,8 @@ export const claimedFields = {
   attempt: Schema.Int,
   payment_intent_id: NullText,
   payment_method: NullText,
+  chosen_method: NullText,
+  last_declined_id: NullText,
   first_claimed_at_ms: Schema.Finite,
   lease_left_ms: Schema.Finite,
   since_first_claim_ms: Schema.Finite
@@ -128,6 +135,8 @@ export const claimedOf = (row: ClaimedColumns, request: ChargeRequest, chargeKey
   attempt: row.attempt,
   paymentIntentId: row.payment_intent_id,
   paymentMethod: row.payment_method,
+  chosenMethod: row.chosen_method,
+  declinedChargeId: row.last_declined_id,
   sinceFirstClaimMs: row.since_first_claim_ms,
   firstClaimedAtMs: row.first_claimed_at_ms
 })
@@ -144,7 +153,10 @@ export const RecordRow = Schema.Struct({
   attempt: Schema.Int,
   generation: Schema.Int,
   payment_intent_id: NullText,
-  quarantine: NullText
+  quarantine: NullText,
+  chosen_payment_method: NullText,
+  revises: Schema.NullOr(ChargeKey),
+  next_attempt_at_ms: Schema.NullOr(Schema.Finite)
 })
 
 /** One row as people see it. */
@@ -157,7 +169,10 @@ export const recordOf = (row: typeof RecordRow.Type): Effect.Effect<ChargeRecord
     generation: row.generation,
     paymentIntentId: row.payment_intent_id,
     outcome: outcomeOf(row.charge_key, row.state, row),
-    quarantine: row.quarantine
+    quarantine: row.quarantine,
+    nextAttemptAtMs: row.next_attempt_at_ms,
+    chosenMethod: row.chosen_payment_method,
+    revises: row.revises
   }))
 
 /** One line of the audit trail. */

@@ -8,7 +8,7 @@ import type { SqlClient } from "effect/sql"
 import { claimedFields, claimedOf, decodeRows, outcomeColumns, outcomeFields, outcomeOf, StateColumn } from "./chargeRow.ts"
 import { Contended, retryRolledBack, type StoreFailure } from "./failures.ts"
 import * as Sql from "./ledgerWrites.ts"
-import { bigints, booleans, double, doubles, integers, texts } from "./params.ts"
+import { bigints, booleans, double, doubles, integers, nullableDoubles, texts } from "./params.ts"
 
 /** One claim of a worker. */
 export interface ClaimInput {
@@ -47,7 +47,7 @@ const untilAnswered = <I, A>(
 const ClaimedRow = Schema.Struct({ charge_key: ChargeKey, verdict: Schema.Literal("claimed"), ...claimedFields })
 const FoundRow = Schema.Struct({
   charge_key: ChargeKey,
-  verdict: Schema.Literals(["again", "conflict", "quarantined", "settled", "in_progress"]),
+  verdict: Schema.Literals(["again", "conflict", "quarantined", "settled", "in_progress", "unopened"]),
   quarantine: Schema.NullOr(Schema.String),
   kept_amount: Schema.NullOr(Schema.BigInt),
   kept_currency: Schema.NullOr(Schema.String),
@@ -76,6 +76,8 @@ const claimAnswer = (row: typeof ClaimedRow.Type | typeof FoundRow.Type, input: 
       }
     case "quarantined":
       return { _tag: "Quarantined", detail: row.quarantine ?? "" }
+    case "unopened":
+      return { _tag: "Unopened" }
     case "in_progress":
       return { _tag: "InProgress", leaseLeftMs: row.left_ms ?? 0 }
     case "settled": {
@@ -105,7 +107,8 @@ export const claim = (sql: SqlClient.SqlClient, leaseMs: number) =>
       booleans(requests.map((request) => request.allowFuture === true)),
       texts(inputs.map((input) => input.worker)),
       double(leaseMs),
-      texts(inputs.map((input) => input.principal))
+      texts(inputs.map((input) => input.principal)),
+      integers(requests.map((request) => request.revision ?? 0))
     ]).pipe(
       Effect.flatMap(decodeClaims),
       Effect.map((rows) => new Map(rows.map((row) => [row.charge_key, claimAnswer(row, byKey.get(row.charge_key)!)])))
@@ -179,7 +182,10 @@ export const settle = (sql: SqlClient.SqlClient) =>
       texts(columns.map((column) => column.code)),
       texts(columns.map((column) => column.declineCode)),
       texts(columns.map((column) => column.detail)),
-      doubles(inputs.map((input) => input.pollAfterMs ?? 0))
+      doubles(inputs.map((input) => input.pollAfterMs ?? 0)),
+      texts(columns.map((column) => column.adviceCode)),
+      texts(columns.map((column) => column.declinedCharge)),
+      nullableDoubles(inputs.map((input) => input.outcome._tag === "Declined" ? input.nextAttemptAfterMs ?? null : null))
     ]).pipe(
       Effect.flatMap(decodeSettled),
       Effect.map((rows) => new Map(rows.map((row) => [row.charge_key, settleAnswer(row, byKey.get(row.charge_key)!)])))

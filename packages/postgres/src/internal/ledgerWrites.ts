@@ -22,20 +22,22 @@ const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::flo
 const claimedColumns = `${epochMs("first_claimed_at")} as first_claimed_at_ms, ${epochMs("lease_until - now")} as lease_left_ms,
   ${epochMs("now - first_claimed_at")} as since_first_claim_ms`
 
-/** keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals */
+/** keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals, revisions */
 export const claim = `with ${clock},
 i as materialized (
-  select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[])
+  select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[],
+    $14::integer[])
     as i(charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker,
-      principal)
+      principal, revision)
   order by charge_key
 ),
 f as materialized (
   select i.*, c.state, c.event_seq, c.quarantine, c.lease_until, c.payment_intent_id, c.attempt,
     c.amount_minor as kept_amount, c.currency as kept_currency, c.stripe_customer_id as kept_customer, c.payment_method as kept_method,
     c.outcome_payment_intent_id, c.charge_id, c.received_minor, c.outcome_code, c.outcome_decline_code, c.outcome_detail,
+    c.outcome_advice_code, c.declined_charge_id as kept_declined_id,
     case
-      when c.charge_key is null then 'new'
+      when c.charge_key is null then case when i.revision = 0 then 'new' else 'unopened' end
       when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
         is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'
       when c.quarantine is not null then 'quarantined'
@@ -74,9 +76,11 @@ select f.charge_key,
   case when w.charge_key is not null then 'claimed' when f.verdict in ('new', 'free') then 'again' else f.verdict end as verdict,
   f.quarantine, f.kept_amount, f.kept_currency, f.kept_customer, f.kept_method,
   f.state, f.outcome_payment_intent_id, f.charge_id, f.received_minor, f.outcome_code, f.outcome_decline_code, f.outcome_detail,
+  f.outcome_advice_code, f.kept_declined_id as declined_charge_id,
   ${epochMs("f.lease_until - t.now")} as left_ms,
   w.state as claimed_state, w.lease_epoch, w.generation, coalesce(w.attempt, f.attempt) as attempt, w.payment_intent_id,
-  coalesce(w.attached_payment_method, w.payment_method) as payment_method,
+  coalesce(w.attached_payment_method, w.chosen_payment_method, w.payment_method) as payment_method,
+  coalesce(w.chosen_payment_method, w.payment_method) as chosen_method, w.declined_charge_id as last_declined_id,
   ${epochMs("w.first_claimed_at")} as first_claimed_at_ms, ${epochMs("w.lease_until - w.now")} as lease_left_ms,
   ${epochMs("w.now - w.first_claimed_at")} as since_first_claim_ms
 from f cross join t left join w on w.charge_key = f.charge_key`
@@ -92,7 +96,7 @@ f as materialized (
   select i.*, c.event_seq, c.state as kept_state, c.payment_intent_id as kept_id,
     case
       when c.payment_intent_id = i.payment_intent_id and c.generation = i.generation then
-        case when c.lease_epoch = i.epoch and c.state = 'attached' and coalesce(c.attached_payment_method, c.payment_method) is null
+        case when c.lease_epoch = i.epoch and c.state = 'attached' and coalesce(c.attached_payment_method, c.chosen_payment_method, c.payment_method) is null
           and i.payment_method is not null then 'free' else 'attached' end
       when c.lease_epoch = i.epoch and c.state = 'claimed' and c.payment_intent_id is null and c.generation = i.generation then 'free'
       else 'lost'
@@ -113,18 +117,19 @@ from f left join u on u.charge_key = f.charge_key`
 
 /**
  * keys, workers, epochs, attempts, proof intents, states, outcome intents, charge ids, received, codes, decline codes,
- * details, poll ms
+ * details, poll ms, advice codes, declined charges, next attempts in ms
  */
 export const settle = `with ${clock},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
-    $10::text[], $11::text[], $12::text[], $13::float8[])
-    as i(charge_key, worker, epoch, attempt, proof_id, state, intent_id, charge_id, received_minor, code, decline_code, detail, poll_ms)
+    $10::text[], $11::text[], $12::text[], $13::float8[], $14::text[], $15::text[], $16::float8[])
+    as i(charge_key, worker, epoch, attempt, proof_id, state, intent_id, charge_id, received_minor, code, decline_code, detail, poll_ms,
+      advice_code, declined_id, next_ms)
   order by charge_key
 ),
 f as materialized (
   select i.*, c.event_seq, c.state as kept_state, c.attempt as kept_attempt, c.outcome_payment_intent_id, c.charge_id as kept_charge_id,
-    c.received_minor as kept_received, c.outcome_code, c.outcome_decline_code, c.outcome_detail,
+    c.received_minor as kept_received, c.outcome_code, c.outcome_decline_code, c.outcome_detail, c.outcome_advice_code, c.declined_charge_id,
     case
       when c.charge_key is null then 'lost'
       when i.state = 'succeeded' and c.payment_intent_id = i.proof_id and c.state <> 'succeeded' then 'moves'
@@ -138,6 +143,8 @@ f as materialized (
 u as (
   update purser.charges c set state = f.state, outcome_payment_intent_id = f.intent_id, charge_id = f.charge_id,
     received_minor = f.received_minor, outcome_code = f.code, outcome_decline_code = f.decline_code, outcome_detail = f.detail,
+    outcome_advice_code = f.advice_code, declined_charge_id = coalesce(f.declined_id, c.declined_charge_id),
+    next_attempt_at = t.now + f.next_ms * interval '1 millisecond',
     release_due = f.state in ('declined', 'rejected', 'canceled'),
     lease_until = case when f.state = 'processing' then t.now + f.poll_ms * interval '1 millisecond' end,
     settled_at = case when f.state = 'processing' then null else t.now end,
@@ -156,7 +163,7 @@ e as (${
 select f.charge_key,
   case when u.charge_key is not null then f.verdict when f.verdict in ('moves', 'polls') then 'again' else f.verdict end as verdict,
   f.kept_state as state, f.outcome_payment_intent_id, f.kept_charge_id as charge_id, f.kept_received as received_minor,
-  f.outcome_code, f.outcome_decline_code, f.outcome_detail
+  f.outcome_code, f.outcome_decline_code, f.outcome_detail, f.outcome_advice_code, f.declined_charge_id
 from f left join u on u.charge_key = f.charge_key`
 
 const ours = `c.lease_epoch = i.epoch and c.state in ${held} and c.quarantine is null`
@@ -238,15 +245,16 @@ u as (
 ),
 e as (${writeEvents("u", "charge_key, event_seq, now, state, state, lease_worker, attempt, 'taken over'")})
 select charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method as requested_method,
-  allow_future, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
-  coalesce(attached_payment_method, payment_method) as payment_method, ${claimedColumns}
+  allow_future, revision, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
+  coalesce(attached_payment_method, chosen_payment_method, payment_method) as payment_method,
+  coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${claimedColumns}
 from u order by ran_out_at, charge_key`
 
-/** keys, states, actor, reason. A new epoch fences off whoever settled it before. */
+/** keys, states, actor, reason, method or null. A new epoch fences off whoever settled it before. */
 export const reopen = `with ${clock},
 f as materialized (
   select c.charge_key, c.state from purser.charges c
-  where c.charge_key = any($1::text[]) and c.state = any($2::text[]) and c.state in ('declined', 'rejected')
+  where c.charge_key = any($1::text[]) and c.state = any($2::text[]) and c.state in ('declined', 'rejected', 'requires_action')
   order by c.charge_key for update
 ),
 u as (
@@ -254,9 +262,10 @@ u as (
     attempt = c.attempt + 1, attached_payment_method = null, lease_epoch = c.lease_epoch + 1, lease_worker = null,
     lease_until = case when c.payment_intent_id is null or c.quarantine is not null then null else t.now end,
     outcome_payment_intent_id = null, charge_id = null, received_minor = null, outcome_code = null, outcome_decline_code = null,
-    outcome_detail = null, settled_at = null, release_due = false, event_seq = c.event_seq + 1, updated_at = t.now
+    outcome_detail = null, outcome_advice_code = null, chosen_payment_method = coalesce($5::text, c.chosen_payment_method), next_attempt_at = null,
+    settled_at = null, release_due = false, event_seq = c.event_seq + 1, updated_at = t.now
   from f, t where c.charge_key = f.charge_key
   returning c.charge_key, c.event_seq, c.state, c.attempt, f.state as from_state, t.now
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, from_state, state, null, attempt, 'reopened by ' || $3::text || ': ' || $4::text")})
+e as (${writeEvents("u", "charge_key, event_seq, now, from_state, state, null, attempt, 'reopened by ' || $3::text || ': ' || $4::text || coalesce(' (with ' || $5::text || ')', '')")})
 select count(*)::integer as moved from u`

@@ -21,6 +21,8 @@ export const integers: (values: ReadonlyArray<number>) => PgTypes.Parameter = co
 export const booleans: (values: ReadonlyArray<boolean>) => PgTypes.Parameter = column(PgTypes.OID.bool)
 /** `double precision[]` */
 export const doubles: (values: ReadonlyArray<number>) => PgTypes.Parameter = column(PgTypes.OID.float8)
+/** `double precision[]` with nulls */
+export const nullableDoubles: (values: ReadonlyArray<number | null>) => PgTypes.Parameter = column(PgTypes.OID.float8)
 /** `text` */
 export const text = (value: string | null) => PgTypes.text(storable(value))
 /** `bigint` */

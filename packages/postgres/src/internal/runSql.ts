@@ -6,7 +6,7 @@ import { terms } from "./ledgerReads.ts"
 
 const open = `('planned', 'claimed', 'attached')`
 const rowTerms = `r.line, r.charge_key, r.namespace, r.customer_id, r.billing_period, r.item, r.amount_minor, r.currency, r.stripe_customer_id,
-  r.payment_method, r.allow_future`
+  r.payment_method, r.allow_future, r.revision`
 const planned = `(select planned_at is not null from purser.runs where run_id = $1::text)`
 const conflict = `(c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
   is distinct from (r.amount_minor, r.currency, r.stripe_customer_id, r.payment_method)`
@@ -24,10 +24,10 @@ export const begin = `with r as (
 )
 delete from purser.run_rows d using r where d.run_id = r.run_id`
 
-/** run, lines, keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future */
+/** run, lines, keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, revisions */
 export const stage = `insert into purser.run_rows (run_id, line, ${terms})
 select $1::text, i.* from unnest($2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[],
-  $11::text[], $12::boolean[]) as i
+  $11::text[], $12::boolean[], $13::integer[]) as i
 on conflict (run_id, line) do nothing`
 
 /** run, limit */
@@ -48,10 +48,10 @@ where r.run_id = $1::text group by r.namespace, r.billing_period, r.currency ord
 export const lockRun = `insert into purser.runs (run_id, source, state, begun_at) values ($1::text, '', 'staging', purser.now())
 on conflict (run_id) do update set source = purser.runs.source returning planned_at is not null as planned`
 
-/** run. In the order of the key, in which claims lock rows too; the first line of an identity wins. */
+/** run. In the order of the key, in which claims lock rows too; the first line of an identity wins. A revision is opened by an act, never by a plan. */
 export const planRows = `with n as (
   insert into purser.charges (${terms}, state, planned_at, updated_at)
-  select ${terms}, 'planned', purser.now(), purser.now() from purser.run_rows where run_id = $1::text order by charge_key, line
+  select ${terms}, 'planned', purser.now(), purser.now() from purser.run_rows where run_id = $1::text and revision = 0 order by charge_key, line
   on conflict (charge_key) do nothing
   returning charge_key, planned_at
 ),

@@ -2,7 +2,7 @@
  * The statements around webhooks and reconciliation: one waiting row taken over, rows by period, the inbox, and what was
  * seen at the processor. Times are the database's.
  */
-import { terms } from "./ledgerReads.ts"
+import { recordColumns } from "./ledgerReads.ts"
 
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 const atMs = (parameter: string) => `to_timestamp(${parameter}::float8 / 1000)`
@@ -26,14 +26,14 @@ e as (
     case when from_state = 'requires_action' then 'its object has moved on' else 'taken over' end from u
 )
 select charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method as requested_method,
-  allow_future, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
-  coalesce(attached_payment_method, payment_method) as payment_method, ${epochMs("first_claimed_at")} as first_claimed_at_ms,
+  allow_future, revision, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
+  coalesce(attached_payment_method, chosen_payment_method, payment_method) as payment_method,
+  coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${epochMs("first_claimed_at")} as first_claimed_at_ms,
   ${epochMs("lease_until - now")} as lease_left_ms, ${epochMs("now - first_claimed_at")} as since_first_claim_ms
 from u`
 
 /** period, after key, limit */
-export const page = `select ${terms}, state, attempt, generation, payment_intent_id, quarantine, outcome_payment_intent_id, charge_id, received_minor,
-  outcome_code, outcome_decline_code, outcome_detail
+export const page = `select ${recordColumns}
 from purser.charges where billing_period = $1::text and charge_key > $2::text order by charge_key limit $3::integer`
 
 /** id, type, created ms, account, subject, object */

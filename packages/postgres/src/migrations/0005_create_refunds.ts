@@ -55,11 +55,13 @@ const statements: ReadonlyArray<string> = [
     add column outcome_advice_code text,
     add column declined_charge_id text,
     add column next_attempt_at timestamptz,
+    add column chosen_payment_method text,
     add column revision integer not null default 0 check (revision >= 0),
     add column revises text collate "C",
     add check ((revision = 0) = (revises is null))`,
   `comment on column purser.charges.declined_charge_id is 'the processor''s charge of the last decline that was recorded; it outlives a reopening'`,
   `comment on column purser.charges.next_attempt_at is 'set by policy for a soft decline; null where only a person may ask again'`,
+  `comment on column purser.charges.chosen_payment_method is 'set by an explicit act for this and later attempts; the terms stay as requested'`,
   `create index charges_next_attempt on purser.charges (next_attempt_at) where next_attempt_at is not null`,
   `create unique index charges_revises on purser.charges (revises) where revises is not null`,
   `alter table purser.run_rows add column revision integer not null default 0`

@@ -33,8 +33,11 @@ export const PaymentIntent = Schema.Struct({
     type: Nullable(Schema.String),
     code: Nullable(Schema.String),
     decline_code: Nullable(Schema.String),
+    advice_code: Nullable(Schema.String),
+    charge: Nullable(Schema.String),
     message: Nullable(Schema.String)
-  }))
+  })),
+  payment_method: Nullable(Reference)
 })
 export type PaymentIntent = typeof PaymentIntent.Type
 
@@ -63,6 +66,8 @@ export const ErrorBody = Schema.Struct({
     type: Schema.NonEmptyString,
     code: Nullable(Schema.String),
     decline_code: Nullable(Schema.String),
+    advice_code: Nullable(Schema.String),
+    charge: Nullable(Schema.String),
     param: Nullable(Schema.String),
     message: Nullable(Schema.String),
     payment_intent: Schema.optionalKey(Schema.Unknown)
@@ -101,7 +106,11 @@ export const toPayment = (intent: PaymentIntent, clean: (text: string) => string
     decline: error === null || error === undefined ? null : {
       code: error.code ?? error.type ?? "unknown",
       declineCode: error.decline_code ?? null,
-      detail: clean(error.message ?? "")
-    }
+      detail: clean(error.message ?? ""),
+      adviceCode: error.advice_code ?? null,
+      // The failed charge is the object's latest one, too.
+      chargeId: error.charge ?? idOf(intent.latest_charge)
+    },
+    paymentMethod: idOf(intent.payment_method)
   }
 }

@@ -15,7 +15,7 @@ export const Charge = Schema.Struct({
   customer: Nullable(Reference),
   failure_code: Nullable(Schema.String),
   failure_message: Nullable(Schema.String),
-  outcome: Nullable(Schema.Struct({ reason: Nullable(Schema.String) })),
+  outcome: Nullable(Schema.Struct({ reason: Nullable(Schema.String), advice_code: Nullable(Schema.String) })),
   metadata: Nullable(Schema.Record(Schema.String, Schema.String))
 })
 export type Charge = typeof Charge.Type
@@ -39,6 +39,8 @@ export const toPayment = (id: string, order: GatewayOrder, charge: Charge, clean
   decline: charge.status !== "failed" ? null : {
     code: charge.failure_code ?? "card_declined",
     declineCode: charge.outcome?.reason ?? null,
-    detail: clean(charge.failure_message ?? "")
+    detail: clean(charge.failure_message ?? ""),
+    adviceCode: charge.outcome?.advice_code ?? null,
+    chargeId: charge.id
   }
 })

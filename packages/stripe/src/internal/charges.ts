@@ -107,7 +107,9 @@ export const makeCharges = (client: StripeClient["Service"]): ChargeGateway["Ser
     const detail = client.scrub(problem.message ?? "")
     const code = problem.code ?? problem.type
     // A bank that wants the customer declines here: this API has no object that the customer could authenticate.
-    return yield* ask.fail(new CardDeclined({ code, declineCode: problem.decline_code ?? null, detail }), answer.requestId)
+    return yield* ask.fail(new CardDeclined({
+      code, declineCode: problem.decline_code ?? null, adviceCode: problem.advice_code ?? null, declinedChargeId: problem.charge ?? null, detail
+    }), answer.requestId)
   })
 
   return {

@@ -60,7 +60,8 @@ export const makePaymentIntents = (
    * money, whatever the reason: such an error is turned into an unknown one.
    */
   const evidence = (ask: Ask, operation: string, id: string, answer: StripeAnswer): Effect.Effect<GatewayPayment, ChargeError> => {
-    const inBody = problemOf(answer)?.payment_intent
+    // A stored answer shows the object as it was then, and it may have been paid since.
+    const inBody = answer.replayed ? undefined : problemOf(answer)?.payment_intent
     if (inBody !== undefined && inBody !== null) return paymentIn(ask, operation, inBody, id, answer.requestId)
     return retrieveAs(ask, `${operation}.evidence`, id).pipe(
       Effect.catchTag("ChargeError", (error) =>
@@ -101,11 +102,14 @@ export const makePaymentIntents = (
     if (answer.status === 402) {
       const detail = client.scrub(problem.message ?? "")
       const code = problem.code ?? problem.type
+      const declinedChargeId = problem.charge ?? null
       if (code === "authentication_required" || problem.decline_code === "authentication_required") {
-        return yield* ask.fail(new AuthenticationRequired({ detail }), answer.requestId)
+        return yield* ask.fail(new AuthenticationRequired({ detail, declinedChargeId }), answer.requestId)
       }
       if (payment.status === "requires_action") return payment
-      return yield* ask.fail(new CardDeclined({ code, declineCode: problem.decline_code ?? null, detail }), answer.requestId)
+      return yield* ask.fail(new CardDeclined({
+        code, declineCode: problem.decline_code ?? null, adviceCode: problem.advice_code ?? null, declinedChargeId, detail
+      }), answer.requestId)
     }
     const settled = payment.status === "requires_action" || payment.status === "canceled"
     return settled && problem.code === "payment_intent_unexpected_state" ? payment : yield* ask.fail(reason, answer.requestId)
