@@ -2,12 +2,13 @@
  * Devices between peers that do not know each other: they pass messages on between two sockets and look at none of them,
  * so that any protocol of these patterns goes through.
  *
- * A device is a stable address and nothing more. What it holds when it dies is lost, and its peers' deadlines find it. It
- * occupies one thread of Node's pool of four for as long as it runs, so that several of them, or one beside work on files,
- * belong into processes of their own: `purser forwarder`.
+ * A device is a stable address and nothing more: what it holds when it dies is lost, and its peers' deadlines find it. The
+ * loop is ours and not libzmq's proxy, which occupies one thread of Node's pool of four for as long as it runs, and which
+ * cannot be ended before that thread has begun. Where other work blocks the process it stands still with it:
+ * `purser forwarder` is a process of its own.
  */
 import { Closed, TransportError } from "@purser/core"
-import { Config, Context, Effect, Fiber, Layer, Option, Schedule, type Scope } from "effect"
+import { Config, Context, Deferred, Effect, Layer, Metric, Option, Schedule, type Scope } from "effect"
 import type * as Addon from "zeromq"
 import { curveConfig } from "./CurveSettings.ts"
 import { type Endpoint, parseEndpoints } from "./Endpoint.ts"
@@ -16,6 +17,7 @@ import { labelOf, mayBeRemote, settingsOf } from "./internal/patternOptions.ts"
 import { securityOf } from "./internal/security.ts"
 import type { PatternOptions } from "./PatternOptions.ts"
 import type { SocketSettings } from "./SocketSettings.ts"
+import { ZmqMetrics } from "./ZmqMetrics.ts"
 
 /**
  * What is between the two sides. `queue`: clients (REQ, DEALER) at the front, servers (REP, ROUTER) at the back, answers
@@ -36,19 +38,46 @@ export interface ForwarderOptions extends Pick<PatternOptions, "allowPlain" | "s
   readonly backend: string | ReadonlyArray<string>
 }
 
-type Pair = readonly [front: Addon.Socket, back: Addon.Socket]
+type Receiver = Addon.Router | Addon.Dealer | Addon.Pull | Addon.XSubscriber | Addon.XPublisher
+type Sender = Addon.Router | Addon.Dealer | Addon.Push | Addon.XSubscriber | Addon.XPublisher
+/** `ways`: from which socket to which messages go. */
+interface Pair {
+  readonly front: Addon.Socket
+  readonly back: Addon.Socket
+  readonly ways: ReadonlyArray<readonly [from: Receiver, to: Sender]>
+}
 type Construct = (zmq: Zeromq, settings: SocketSettings, front: Addon.SocketOptions<Addon.Router>, back: Addon.SocketOptions<Addon.Dealer>) => Pair
 
-const limits = (settings: SocketSettings) => ({ sendHighWaterMark: settings.highWaterMark, receiveHighWaterMark: settings.highWaterMark })
+const limits = (settings: SocketSettings) => ({ ...receiving(settings), ...sending(settings) })
 const receiving = (settings: SocketSettings) => ({ receiveHighWaterMark: settings.highWaterMark })
 const sending = (settings: SocketSettings) => ({ sendHighWaterMark: settings.highWaterMark })
 
 const constructors: Record<ForwarderDevice, Construct> = {
-  // Not mandatory: an answer to a client that is gone is dropped, where a mandatory one would end the device.
-  queue: (zmq, settings, front, back) => [new zmq.Router({ ...front, ...limits(settings), handover: true }), new zmq.Dealer({ ...back, ...limits(settings) })],
-  streamer: (zmq, settings, front, back) => [new zmq.Pull({ ...front, ...receiving(settings) }), new zmq.Push({ ...back, ...sending(settings) })],
-  forwarder: (zmq, settings, front, back) => [new zmq.XSubscriber({ ...front, ...limits(settings) }), new zmq.XPublisher({ ...back, ...limits(settings) })]
+  queue: (zmq, settings, frontOptions, backOptions) => {
+    // Answers never wait: one client that is gone, or takes no more, must not hold up the others.
+    const front = new zmq.Router({ ...frontOptions, ...limits(settings), handover: true, mandatory: true, sendTimeout: 0 })
+    const back = new zmq.Dealer({ ...backOptions, ...limits(settings) })
+    return { front, back, ways: [[front, back], [back, front]] }
+  },
+  streamer: (zmq, settings, frontOptions, backOptions) => {
+    const front = new zmq.Pull({ ...frontOptions, ...receiving(settings) })
+    const back = new zmq.Push({ ...backOptions, ...sending(settings) })
+    return { front, back, ways: [[front, back]] }
+  },
+  forwarder: (zmq, settings, frontOptions, backOptions) => {
+    const front = new zmq.XSubscriber({ ...frontOptions, ...limits(settings) })
+    const back = new zmq.XPublisher({ ...backOptions, ...limits(settings) })
+    return { front, back, ways: [[front, back], [back, front]] }
+  }
 }
+
+const batchMax = 256
+const foundNobody = (error: unknown) => ["EAGAIN", "EHOSTUNREACH"].includes(nativeError(error).code)
+
+/** Passes on one message, and what else is there already; gives how many found nobody. Where nobody takes more, it waits: the pressure goes back. */
+const passBatch = (from: Receiver, to: Sender, left = batchMax, lost = 0): Promise<number> =>
+  from.receive().then((frames) => to.send(frames).then(() => lost, (error: unknown) => to.closed || !foundNobody(error) ? Promise.reject(error) : lost + 1))
+    .then((all) => from.readable && left > 1 ? passBatch(from, to, left - 1, all) : all)
 
 const attach = Effect.fnUntraced(function*(socket: Addon.Socket, endpoints: ReadonlyArray<Endpoint>, settings: SocketSettings) {
   const bound: Array<string> = []
@@ -86,28 +115,29 @@ const open = Effect.fnUntraced(function*(options: ForwarderOptions): Effect.fn.R
   const sideOf = (endpoints: ReadonlyArray<Endpoint>) =>
     Effect.map(securityOf(zmq, { endpoints, settings }), (security) => ({ ...common, ...security, ipv6: endpoints.some(({ ipv6 }) => ipv6) }))
   const [front, back] = yield* Effect.all([sideOf(frontend), sideOf(backend)])
-  const [frontSocket, backSocket] = yield* Effect.acquireRelease(
+  const pair = yield* Effect.acquireRelease(
     Effect.try({ try: () => constructors[options.device](zmq, settings, front, back), catch: (error) => openError(nativeError(error), label) }),
-    // Closing twice does nothing.
-    (sockets) => Effect.sync(() => sockets.forEach((socket) => socket.close()))
+    ({ back, front }) =>
+      Effect.sync(() => {
+        front.close()
+        back.close()
+      })
   )
-  const boundFront = yield* attach(frontSocket, frontend, settings)
-  const boundBack = yield* attach(backSocket, backend, settings)
+  const boundFront = yield* attach(pair.front, frontend, settings)
+  const boundBack = yield* attach(pair.back, backend, settings)
 
-  const proxy = new zmq.Proxy(frontSocket, backSocket)
-  const running = yield* Effect.forkDetach(Effect.tryPromise({ try: () => proxy.run(), catch: nativeError }))
-  const ended = (detail: string) => new TransportError({ reason: new Closed({ endpoint: label, detail }), chargeKey: null })
-  yield* Effect.addFinalizer(() =>
-    // It fails when the device has ended by itself, which `ended` tells.
-    Effect.ignore(Effect.try({ try: () => proxy.terminate(), catch: nativeError })).pipe(Effect.andThen(Fiber.await(running)))
-  )
-  return Forwarder.of({
-    frontend: boundFront,
-    backend: boundBack,
-    ended: Fiber.join(running).pipe(
-      Effect.matchEffect({ onFailure: ({ code }) => Effect.fail(ended(code)), onSuccess: () => Effect.fail(ended("the device has ended")) })
+  const ended = yield* Deferred.make<never, TransportError>()
+  for (const [from, to] of pair.ways) {
+    yield* Effect.tryPromise({ try: () => passBatch(from, to), catch: nativeError }).pipe(
+      Effect.flatMap((lost) => lost === 0 ? Effect.void : Metric.update(ZmqMetrics.unroutableReplies, lost)),
+      // The addon also rejects for a wake-up without a message; only a closed socket is the end.
+      Effect.catch((error) => from.closed || to.closed ? Effect.fail(error) : Effect.logDebug("receive again", error.code)),
+      Effect.forever,
+      Effect.catch(({ code }) => Deferred.fail(ended, new TransportError({ reason: new Closed({ endpoint: label, detail: code }), chargeKey: null }))),
+      Effect.forkDetach
     )
-  })
+  }
+  return Forwarder.of({ frontend: boundFront, backend: boundBack, ended: Deferred.await(ended) })
 })
 
 const settings = Config.all({
