@@ -12,7 +12,7 @@ import { stores, temporaryFolder } from "../src/Store.ts"
 const places: ReadonlyArray<FaultPlace> = ["after-create", "after-attach", "before-confirm", "after-confirm"]
 const rows = 10
 
-for (const gateway of ["charges"] as const) {
+for (const gateway of ["charges", "invoices"] as const) {
   for (const [name, store] of stores) {
     describe(`kill -9 with ${gateway} on ${name}`, () => {
       for (const place of places) {
