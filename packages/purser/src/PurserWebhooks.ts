@@ -1,14 +1,14 @@
 /**
  * Webhooks from the configuration: the handler, and the loop that deals with what it keeps, beside a pipeline that is there.
  */
-import type { ChargeGateway, Ledger, Sightings, WebhookInbox } from "@purser/core"
-import { type ChargePipeline, WebhookHttp, Webhooks } from "@purser/engine"
-import { StripeAccount, type StripeConfigError, StripeWebhooks } from "@purser/stripe"
+import type { ChargeGateway, Ledger, RefundLedger, Sightings, WebhookInbox } from "@purser/core"
+import { type ChargePipeline, Refunds, WebhookHttp, Webhooks } from "@purser/engine"
+import { StripeAccount, type StripeConfigError, StripeRefunds, StripeWebhooks } from "@purser/stripe"
 import { type Config, Effect, Layer } from "effect"
 import { HttpEffect, type HttpServerRequest } from "effect/http"
 
 /** What webhooks are built on. */
-export type WebhookNeeds = ChargeGateway | ChargePipeline | Ledger | Sightings | WebhookInbox
+export type WebhookNeeds = ChargeGateway | ChargePipeline | Ledger | RefundLedger | Sightings | WebhookInbox
 
 /** Layers of webhooks. */
 export const PurserWebhooks: {
@@ -19,7 +19,8 @@ export const PurserWebhooks: {
   /** The handler as a function of the web's own types, for servers that know no Effect; it logs as its maker does. */
   readonly webHandler: Effect.Effect<(request: Request) => Promise<Response>, never, WebhookHttp>
 } = (() => {
-  const layer = Webhooks.layerNoDeps.pipe(Layer.provide(Layer.mergeAll(StripeWebhooks.layerConfig, StripeAccount.layerConfig)))
+  const refunds = Refunds.layer.pipe(Layer.provide(StripeRefunds.layer))
+  const layer = Webhooks.layerNoDeps.pipe(Layer.provide(Layer.mergeAll(StripeWebhooks.layerConfig, StripeAccount.layerConfig, refunds)))
   const loop = Layer.effectDiscard(Effect.flatMap(Webhooks, ({ run }) => Effect.forkScoped(run)))
   return {
     layer,

@@ -1,6 +1,6 @@
 /** The flags of the commands that look at the stores or act on them: `status`, `sweep` and `cap`. */
-import { parseCurrency, parsePeriod } from "@purser/core"
-import { Effect, Option, Result } from "effect"
+import { ChargeKey, parseCurrency, parsePeriod } from "@purser/core"
+import { Effect, Option, Result, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { periodLabels } from "./periodLabels.ts"
@@ -13,8 +13,19 @@ const readPeriod = Effect.fnUntraced(function*(text: string) {
   return Result.isSuccess(period) ? period.success : yield* refused(period.failure.message)
 })
 
-/** `purser status [PERIOD]` */
-export const statusCommand = Command.make("status", { period: periodArgument.pipe(Argument.optional), json }, Effect.fnUntraced(function*(given) {
+const isKey = Schema.is(ChargeKey)
+
+/** `purser status [PERIOD]`, `purser status --charge KEY` */
+export const statusCommand = Command.make("status", {
+  period: periodArgument.pipe(Argument.optional),
+  charge: Flag.String("charge").pipe(Flag.withDescription("One charge by its key (see purser key): its trail, and what went back of it"), Flag.optional),
+  json
+}, Effect.fnUntraced(function*(given) {
+  if (Option.isSome(given.charge)) {
+    if (!isKey(given.charge.value)) return yield* refused(`"${given.charge.value}" is no charge key; purser key CUSTOMER PERIOD prints one`)
+    const { chargeStatus } = yield* Effect.promise(() => import("../handlers/chargeStatus.ts"))
+    return yield* chargeStatus(given.charge.value, given.json)
+  }
   const { status } = yield* Effect.promise(() => import("../handlers/status.ts"))
   return yield* status({ period: Option.isSome(given.period) ? yield* readPeriod(given.period.value) : undefined, json: given.json })
 })).pipe(Command.withDescription("Show charges by period and state, and the caps"))
