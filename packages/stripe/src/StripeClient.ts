@@ -4,11 +4,12 @@
  *
  * It answers with what Stripe said, whatever the status; it judges nothing and repeats nothing.
  */
-import { Cause, Clock, type Config, Context, Effect, type Exit, Layer, Metric, Option, Schema, Semaphore } from "effect"
+import { Cause, Clock, type Config, Context, Effect, type Exit, Layer, Metric, Option, Schema } from "effect"
 import type { Stripe } from "stripe"
 import { openOrigin } from "./internal/exchange.ts"
 import { makeHideKey, makeScrub } from "./internal/scrub.ts"
-import { type CallEnd, makeSdk } from "./internal/sdk.ts"
+import { makeLimiter, type Turn } from "./internal/limiter.ts"
+import { type CallEnd, makeSdk, type Prepared } from "./internal/sdk.ts"
 import { CallTimeout, ConnectionFailed, NotSent, StripeCallError } from "./StripeCallError.ts"
 import { checkSettings, stripeConfig, type StripeOptions } from "./StripeConfig.ts"
 import type { StripeConfigError } from "./StripeConfigError.ts"
@@ -22,6 +23,20 @@ export interface StripeAnswer {
   /** A stored answer: the same idempotency key will never give another. */
   readonly replayed: boolean
 }
+
+/** Whom a call is for. */
+export interface CallOptions {
+  /** The Stripe customer: of calls for one customer only one is under way at a time. */
+  readonly customer?: string | undefined
+  /** The connected account, in place of that of the settings. */
+  readonly account?: string | undefined
+}
+
+/** Refusals for being too fast, by reason; a limiter that is set right sees none. */
+export const stripeRateLimited = Metric.counter("purser_stripe_rate_limited_total", {
+  description: "answers with status 429, by the reason that Stripe gives",
+  incremental: true
+})
 
 /** Requests by operation and status (`200`, `timeout`, `connection_failed`, `not_sent`, `interrupted`). */
 export const stripeRequests = Metric.counter("purser_stripe_requests_total", {
@@ -48,7 +63,11 @@ const statusOf = (exit: Exit.Exit<StripeAnswer, StripeCallError>): string => {
 /** Stripe's API. Calls need nothing and fail with `StripeCallError` when there is no answer. */
 export class StripeClient extends Context.Service<StripeClient, {
   /** One call of the SDK, which must make one request: `call("create", (stripe) => stripe.paymentIntents.create(…))`. */
-  readonly call: (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>) => Effect.Effect<StripeAnswer, StripeCallError>
+  readonly call: (
+    operation: string,
+    use: (stripe: Stripe) => PromiseLike<unknown>,
+    options?: CallOptions
+  ) => Effect.Effect<StripeAnswer, StripeCallError>
   /** Removes keys and client secrets from a text that came from the other side, and shortens it. */
   readonly scrub: (text: string) => string
 }>()("@purser/stripe/StripeClient") {
@@ -73,15 +92,16 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
     Effect.sync(() => openOrigin(settings.url, settings.maxConnections)),
     (origin) => Effect.sync(origin.close)
   )
-  const run = makeSdk(Sdk, origin, settings)
+  const prepare = makeSdk(Sdk, origin, settings)
+  const limiter = yield* makeLimiter({
+    allPerSecond: settings.allPerSecond,
+    endpointPerSecond: settings.endpointPerSecond,
+    concurrency: settings.maxConnections
+  })
   const scrub = makeScrub(settings.key)
   const hideKey = makeHideKey(settings.key)
-  const connections = yield* Semaphore.make(settings.maxConnections)
 
   const answerOf = (operation: string, end: CallEnd): Effect.Effect<StripeAnswer, StripeCallError> => {
-    if ("notSent" in end) {
-      return Effect.fail(new StripeCallError({ reason: new NotSent({ detail: scrub(end.notSent) }), operation, requestId: null }))
-    }
     const received = "answer" in end ? end.answer.headers : end.failure.headers
     // Whatever the other side repeats to us, and wherever: the key goes no further.
     const headers = Object.fromEntries(Object.entries(received).map(([name, value]) => [name, hideKey(value)]))
@@ -100,18 +120,32 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
     return Effect.fail(new StripeCallError({ reason: new ConnectionFailed({ code, status, detail: scrub(detail) }), operation, requestId }))
   }
 
-  const request = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>) =>
+  const prepared = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>, account: string | undefined) =>
+    Effect.callback<Prepared, StripeCallError>((resume) => {
+      prepare(use, account, (ready) => resume(Effect.succeed(ready)), (detail) =>
+        resume(Effect.fail(new StripeCallError({ reason: new NotSent({ detail: scrub(detail) }), operation, requestId: null }))))
+    })
+
+  const send = (operation: string, ready: Prepared) =>
     Effect.callback<StripeAnswer, StripeCallError>((resume, signal) => {
-      run(use, signal, (end) => resume(answerOf(operation, end)))
+      ready.send(signal, (end) => resume(answerOf(operation, end)))
     }).pipe(Effect.timeoutOrElse({
       duration: settings.timeoutMs,
       orElse: () =>
         Effect.fail(new StripeCallError({ reason: new CallTimeout({ timeoutMs: settings.timeoutMs }), operation, requestId: null }))
     }))
 
-  const observed = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>) =>
+  /** News for the limiter. */
+  const heed = (turn: Turn, { headers, status }: StripeAnswer) =>
+    Effect.suspend(() => {
+      if (status !== 429) return Effect.void
+      const reason = headers["stripe-rate-limited-reason"] ?? "none"
+      return Effect.andThen(Metric.update(Metric.withAttributes(stripeRateLimited, { reason }), 1), limiter.slowDown(turn, reason))
+    })
+
+  const observed = (operation: string, ready: Effect.Effect<StripeAnswer, StripeCallError>) =>
     Effect.flatMap(Clock.currentTimeMillis, (startMs) =>
-      Effect.onExit(request(operation, use), (exit) =>
+      Effect.onExit(ready, (exit) =>
         Effect.gen(function*() {
           const elapsedMs = (yield* Clock.currentTimeMillis) - startMs
           const status = statusOf(exit)
@@ -123,11 +157,27 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
           yield* Effect.logDebug("Stripe request").pipe(Effect.annotateLogs({ operation, status, requestId, replayed, elapsedMs }))
         })))
 
+  const call = Effect.fnUntraced(function*(operation: string, use: (stripe: Stripe) => PromiseLike<unknown>, account: string | undefined) {
+    const ready = yield* Effect.catch(prepared(operation, use, account), (error) => observed(operation, Effect.fail(error)))
+    if ("status" in ready) return ready
+    const turn = { account: ready.account, endpoint: endpointOf(ready.method, ready.path) }
+    return yield* limiter.inTurn(turn, observed(operation, send(operation, ready))).pipe(
+      Effect.tap((answer) => heed(turn, answer)),
+      Effect.ensuring(Effect.sync(ready.abandon))
+    )
+  })
+
   return StripeClient.of({
     scrub,
-    call: (operation, use) =>
-      connections.withPermit(observed(operation, use).pipe(
+    call: (operation, use, options = {}) => {
+      const one = call(operation, use, options.account).pipe(
         Effect.withSpan(`Stripe.${operation}`, { kind: "client", attributes: { "server.address": settings.url.host } })
-      ))
+      )
+      return options.customer === undefined ? one : limiter.alone(`${options.account ?? ""} ${options.customer}`, one)
+    }
   })
 })
+
+/** The endpoint as Stripe counts it: the path without the ids of its objects. */
+const endpointOf = (method: string, path: string): string =>
+  `${method} ${path.split("?")[0]!.split("/").map((part, at) => at === 3 && part !== "search" ? ":id" : part).join("/")}`

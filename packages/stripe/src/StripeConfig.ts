@@ -4,7 +4,7 @@
  * A plain-http URL is refused unless its host is this machine: the key would travel in the clear. The API version is no
  * setting: it is the one that the SDK is written for.
  */
-import { Config, Duration, Effect, Option, type Redacted } from "effect"
+import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
 import { isIPv4 } from "node:net"
 import { checkKey } from "./KeyPolicy.ts"
 import { SettingRefused, StripeConfigError, UrlRefused } from "./StripeConfigError.ts"
@@ -20,6 +20,10 @@ export interface StripeOptions {
   readonly timeout?: Duration.Input | undefined
   /** Calls under way at once; more wait. Default 64. */
   readonly maxConnections?: number | undefined
+  /** Calls a second in all, per account; `"off"` for no limit. Default: Stripe's own limit for the key, none on a loopback address. */
+  readonly rate?: number | "off" | undefined
+  /** Calls a second to one endpoint, per account; `"off"` for no limit. Default 25, none on a loopback address. */
+  readonly endpointRate?: number | "off" | undefined
   /** Allows `sk_live_…`. Default false. */
   readonly allowUnrestrictedKey?: boolean | undefined
 }
@@ -31,14 +35,25 @@ export interface StripeSettings {
   readonly account: string | undefined
   readonly timeoutMs: number
   readonly maxConnections: number
+  /** `null` for no limit. */
+  readonly allPerSecond: number | null
+  readonly endpointPerSecond: number | null
 }
+
+/** What Stripe grants: calls a second in all for live keys and for test keys, and to one endpoint. */
+export const stripeRates = { live: 100, test: 25, endpoint: 25 } as const
+
+const rateConfig = (name: string) =>
+  Config.option(Config.schema(Schema.Union([Schema.Literal("off"), Schema.FiniteFromString.check(Schema.isGreaterThan(0))]), name)).pipe(
+    Config.map(Option.getOrUndefined)
+  )
 
 /** The default of `PURSER_STRIPE_URL`. */
 export const defaultUrl = "https://api.stripe.com"
 
 /**
  * `PURSER_STRIPE_KEY`, `PURSER_STRIPE_URL`, `PURSER_STRIPE_ACCOUNT`, `PURSER_STRIPE_TIMEOUT`,
- * `PURSER_STRIPE_MAX_CONNECTIONS`, `PURSER_ALLOW_UNRESTRICTED_KEY`.
+ * `PURSER_STRIPE_MAX_CONNECTIONS`, `PURSER_STRIPE_RATE`, `PURSER_STRIPE_ENDPOINT_RATE`, `PURSER_ALLOW_UNRESTRICTED_KEY`.
  */
 export const stripeConfig: Config.Config<StripeOptions> = Config.all({
   key: Config.Redacted("PURSER_STRIPE_KEY"),
@@ -46,6 +61,8 @@ export const stripeConfig: Config.Config<StripeOptions> = Config.all({
   account: Config.option(Config.String("PURSER_STRIPE_ACCOUNT")).pipe(Config.map(Option.getOrUndefined)),
   timeout: Config.Duration("PURSER_STRIPE_TIMEOUT").pipe(Config.withDefault(Duration.seconds(30))),
   maxConnections: Config.Int("PURSER_STRIPE_MAX_CONNECTIONS").pipe(Config.withDefault(64)),
+  rate: rateConfig("PURSER_STRIPE_RATE"),
+  endpointRate: rateConfig("PURSER_STRIPE_ENDPOINT_RATE"),
   allowUnrestrictedKey: Config.Boolean("PURSER_ALLOW_UNRESTRICTED_KEY").pipe(Config.withDefault(false))
 })
 
@@ -83,5 +100,20 @@ export const checkSettings = Effect.fnUntraced(function*(options: StripeOptions)
   if (!Number.isInteger(maxConnections) || maxConnections < 1 || maxConnections > 10_000) {
     return yield* refuse(new SettingRefused({ name: "PURSER_STRIPE_MAX_CONNECTIONS", detail: "it must be 1 to 10000" }))
   }
-  return { key, url: new URL(text), account: options.account, timeoutMs, maxConnections }
+  const url = new URL(text)
+  // A simulator has no limits of its own accord; what it enforces when told to is learnt from its refusals.
+  const unlimited = isLoopback(url.hostname)
+  const rateOf = (name: string, given: number | "off" | undefined, usual: number) =>
+    given === "off" || (given === undefined && unlimited) ? Effect.succeed(null)
+    : given === undefined || (Number.isFinite(given) && given > 0) ? Effect.succeed(given ?? usual)
+    : refuse(new SettingRefused({ name, detail: "it must be a number above 0, or off" }))
+  return {
+    key,
+    url,
+    account: options.account,
+    timeoutMs,
+    maxConnections,
+    allPerSecond: yield* rateOf("PURSER_STRIPE_RATE", options.rate, Redacted.value(key).includes("_live_") ? stripeRates.live : stripeRates.test),
+    endpointPerSecond: yield* rateOf("PURSER_STRIPE_ENDPOINT_RATE", options.endpointRate, stripeRates.endpoint)
+  }
 })

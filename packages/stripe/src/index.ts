@@ -1,4 +1,5 @@
 /** Purser's charge gateway for Stripe. */
+export * from "./ConnectAccount.ts"
 export * from "./InvoiceLines.ts"
 export * from "./KeyPolicy.ts"
 export * from "./StripeAccount.ts"

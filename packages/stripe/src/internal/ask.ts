@@ -6,6 +6,7 @@ import {
 } from "@purser/core"
 import { Effect, Result, Schema } from "effect"
 import type { Stripe } from "stripe"
+import { accountOf } from "../ConnectAccount.ts"
 import type { StripeCallError } from "../StripeCallError.ts"
 import type { StripeAnswer, StripeClient } from "../StripeClient.ts"
 
@@ -36,12 +37,14 @@ export const reasonOf = (error: StripeCallError): ChargeErrorReason => {
 }
 
 /** The client for one order. */
-export const askFor = (client: StripeClient["Service"], order: Pick<GatewayOrder, "chargeKey">): Ask => {
+export const askFor = (client: StripeClient["Service"], order: Pick<GatewayOrder, "chargeKey"> & Partial<Pick<GatewayOrder, "request">>): Ask => {
+  const { request } = order
+  const options = request === undefined ? {} : { customer: request.stripeCustomerId, account: accountOf(request.namespace) }
   const fail: Ask["fail"] = (reason, requestId) => Effect.fail(new ChargeError({ reason, chargeKey: order.chargeKey, requestId }))
   return {
     fail,
     call: (operation, use) =>
-      Effect.catchTag(client.call(operation, use), "StripeCallError", (error) => fail(reasonOf(error), error.requestId)),
+      Effect.catchTag(client.call(operation, use, options), "StripeCallError", (error) => fail(reasonOf(error), error.requestId)),
     read: (operation, schema, input, requestId) => {
       const result = Schema.decodeUnknownResult(schema)(input)
       if (Result.isSuccess(result)) return Effect.succeed(result.success)

@@ -4,7 +4,8 @@
  *
  * Left alone the SDK would send a request again after ECONNRESET even with retries off, take an error body without
  * `error` for success, lose the status of a body that is not JSON, and could not be interrupted. So the HTTP client it is
- * given sends once per call, tells the SDK that all went well with an empty object, and hands the real end to the caller.
+ * given hands the request that the SDK built to the caller, who sends it once when its turn has come, and tells the SDK that
+ * all went well with an empty object.
  */
 import { Redacted } from "effect"
 import { AsyncLocalStorage } from "node:async_hooks"
@@ -12,29 +13,40 @@ import type { Stripe } from "stripe"
 import type { StripeSettings } from "../StripeConfig.ts"
 import type { HttpAnswer, HttpFailure, Origin } from "./exchange.ts"
 
-/** How a call ended. */
-export type CallEnd =
-  | { readonly answer: HttpAnswer }
-  | { readonly failure: HttpFailure }
-  | { readonly notSent: string }
+/** How a request ended. */
+export type CallEnd = { readonly answer: HttpAnswer } | { readonly failure: HttpFailure }
 
-interface Call {
-  readonly signal: AbortSignal
-  sent: boolean
-  end: { readonly answer: HttpAnswer } | { readonly failure: HttpFailure } | undefined
+/** A request that the SDK has built and that waits to be sent. */
+export interface Prepared {
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  /** The account in its header; "" when there is none. */
+  readonly account: string
+  /** Sends it, once. */
+  readonly send: (signal: AbortSignal, onEnd: (end: CallEnd) => void) => void
+  /** Lets the SDK forget it. */
+  readonly abandon: () => void
 }
 
-/** Runs one SDK call. */
-export type RunCall = (
+interface Call {
+  readonly account: string | undefined
+  readonly onPrepared: (prepared: Prepared) => void
+  sent: boolean
+}
+
+/** Has the SDK build one request. `onRefused` is called with its reason when it builds none. */
+export type Prepare = (
   use: (stripe: Stripe) => PromiseLike<unknown>,
-  signal: AbortSignal,
-  onEnd: (end: CallEnd) => void
+  account: string | undefined,
+  onPrepared: (prepared: Prepared) => void,
+  onRefused: (detail: string) => void
 ) => void
 
 const detailOf = (error: unknown): string => error instanceof Error ? error.message : "the SDK gave no reason"
 
 /** The SDK on our connections. `Sdk` is passed in because it is loaded when the layer is built, not at import. */
-export const makeSdk = (Sdk: typeof Stripe, origin: Origin, settings: StripeSettings): RunCall => {
+export const makeSdk = (Sdk: typeof Stripe, origin: Origin, settings: StripeSettings): Prepare => {
   const calls = new AsyncLocalStorage<Call>()
   const answered: Stripe.HttpClientResponse = {
     getStatusCode: () => 200,
@@ -54,9 +66,20 @@ export const makeSdk = (Sdk: typeof Stripe, origin: Origin, settings: StripeSett
         if (call === undefined) return reject(new Error("a request outside of a call"))
         if (call.sent) return reject(new Error("a second request in one call"))
         call.sent = true
-        origin.send({ path, method, headers: headers as Record<string, string>, body }, call.signal, (end) => {
-          call.end = end
-          resolve(answered)
+        const named = headers as Record<string, string>
+        const account = call.account ?? settings.account
+        call.onPrepared({
+          method,
+          path,
+          account: account ?? "",
+          send: (signal, onEnd) => {
+            const request = { path, method, headers: account === undefined ? named : { ...named, "Stripe-Account": account }, body }
+            origin.send(request, signal, (end) => {
+              resolve(answered)
+              onEnd(end)
+            })
+          },
+          abandon: () => resolve(answered)
         })
       })
   }
@@ -67,12 +90,13 @@ export const makeSdk = (Sdk: typeof Stripe, origin: Origin, settings: StripeSett
     },
     httpClient,
     maxNetworkRetries: 0,
-    telemetry: false,
-    ...(settings.account === undefined ? {} : { stripeAccount: settings.account })
+    telemetry: false
   })
-  return (use, signal, onEnd) => {
-    const call: Call = { signal, sent: false, end: undefined }
-    const settle = (error?: unknown) => onEnd(call.end ?? { notSent: detailOf(error) })
-    calls.run(call, () => Promise.resolve(stripe).then(use).then(() => settle(), settle))
+  return (use, account, onPrepared, onRefused) => {
+    const call: Call = { account, onPrepared, sent: false }
+    const refused = (error?: unknown) => {
+      if (!call.sent) onRefused(detailOf(error))
+    }
+    calls.run(call, () => Promise.resolve(stripe).then(use).then(() => refused(), refused))
   }
 }
