@@ -6,7 +6,7 @@ import { Effect, FileSystem, Schedule } from "effect"
 import { randomUUID } from "node:crypto"
 import { freePort } from "./support.ts"
 
-const patience: Record<Patience, PatternClientOptions> = {
+const patience: Record<Patience, Pick<PatternClientOptions, "requestTimeout" | "retry">> = {
   patient: { requestTimeout: "60 seconds" },
   hurried: { requestTimeout: "150 millis", retry: Schedule.spaced("10 millis").pipe(Schedule.upTo({ times: 500 })) },
   brief: { requestTimeout: "100 millis", retry: defaultRetry(2) }

@@ -55,7 +55,7 @@ export const makeFeedPublisher = Effect.fnUntraced(function*(
   const replay = yield* serveReplay({ zmq, endpoints: replayEndpoints, settings, epoch, published: () => published })
   // A publisher never waits for a subscriber: what does not fit is dropped, and the subscriber notices by the places.
   const socket = yield* openZmqSocket(zmq, { kind: "publisher", endpoints, settings, sendTimeoutMs: 0, lingerMs: settings.lingerMs })
-  yield* Effect.annotateLogs(Effect.logInfo("publishing charge events"), { epoch, events: labelOf(endpoints), replay: labelOf(replayEndpoints), after: published })
+  yield* Effect.annotateLogs(Effect.logDebug("publishing charge events"), { epoch, events: labelOf(endpoints), replay: labelOf(replayEndpoints), after: published })
 
   const say = (message: Parameters<typeof write>[0]) =>
     Effect.gen(function*() {
