@@ -54,7 +54,7 @@ describe("keys on the sockets", () => {
           const settings = { PURSER_ENDPOINT: endpoint, PURSER_REQUEST_TIMEOUT: "400 millis", PURSER_REQUEST_RETRIES: "2" }
           const args = ["run", "bills.csv", "--json", "--workers", "0", "--transport", transport]
           for (const env of [mallory, {}]) {
-            const refused = yield* at.purser(args, { ...settings, ...env, PURSER_RUN_PASSES: "1" })
+            const refused = yield* at.purser(args, { ...settings, ...env, PURSER_RUN_PATIENCE: "2 seconds" })
             assert.notStrictEqual(refused.code, 0, refused.stdout)
             assert.deepStrictEqual(yield* at.paid, [])
           }
