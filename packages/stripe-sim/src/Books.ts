@@ -10,7 +10,7 @@ import { Schema } from "effect"
  * One identity's payments. `customer`, `billingPeriod` and `item` come from metadata `customer_id`,
  * `billing_period` and `item`; without them the Stripe customer's id and "". `payments` counts succeeded payments,
  * `amountMinor` is their sum. What went back is there only where something did: `refunds` and `refundedMinor` (failed
- * refunds do not count), `disputes` and `disputedMinor` (disputes that were won do not count). `account` is
+ * refunds do not count), `disputes` and `disputedMinor` (inquiries and disputes that were won do not count). `account` is
  * there for connected accounts, `namespace`
  * only when it is not the default one.
  */

@@ -41,6 +41,8 @@ export interface StripeSimOptions {
   readonly webhooks?: ReadonlyArray<WebhookEndpoint>
   /** How many events are remembered, 100 000 by default. */
   readonly eventsLimit?: number
+  /** How long a change stays invisible to searches on the virtual clock, 1 minute by default. */
+  readonly searchDelay?: Duration.Input
   /** How long a bank debit takes to settle on the virtual clock, 4 days by default. */
   readonly bankSettles?: Duration.Input
   /** How many requests the journal remembers, 100 000 by default. */
@@ -133,13 +135,24 @@ export interface StripeSimShape {
   readonly accountId: string
   /** Opens a connected account; without `strict` each `acct_…` that a request names is there. */
   readonly connect: (accountId: string) => Effect.Effect<void>
+  /**
+   * Opens a dispute about a charge, or about the payment of a PaymentIntent, and gives its id; undefined when there is
+   * nothing to dispute.
+   */
+  readonly dispute: (
+    id: string,
+    options?: { readonly reason?: string; readonly inquiry?: boolean }
+  ) => Effect.Effect<string | undefined>
+  /** Ends a dispute; false when it is not open. */
+  readonly closeDispute: (disputeId: string, outcome: "won" | "lost") => Effect.Effect<boolean>
   /** Switches idempotency keys off and on. */
   readonly setIdempotency: (enabled: boolean) => Effect.Effect<void>
   /**
-   * Ends a PaymentIntent that waits outside the API (`processing`, `requires_action`); without an outcome its payment
-   * method decides. False when it does not wait.
+   * Ends what waits outside the API: a PaymentIntent (`processing`: the bank answers, `requires_action`: the customer
+   * authenticates or gives up), a pending charge or a pending refund; a refund that succeeded can still fail. Without
+   * an outcome its payment method decides. False when it does not wait.
    */
-  readonly settle: (paymentIntentId: string, outcome?: "succeeded" | "failed") => Effect.Effect<boolean>
+  readonly settle: (id: string, outcome?: "succeeded" | "failed") => Effect.Effect<boolean>
 }
 
 const limitsOf = (option: RateLimitsOption): RateLimits | undefined =>
@@ -187,6 +200,7 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
         maximumMinor: options.maximumMinor ?? defaultMaximumMinor,
         keyInUseType: options.keyInUseType ?? "idempotency_error",
         bankSettlesMs: Duration.toMillis(options.bankSettles ?? "4 days"),
+        searchDelayMs: Duration.toMillis(options.searchDelay ?? "1 minute"),
         eventsLimit: options.eventsLimit ?? 100_000,
         journalLimit: options.journalLimit ?? 100_000
       })
@@ -241,6 +255,8 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
           }),
         permitKey: (key) => Effect.sync(() => void simulator.restrictedKeys.set(key.key, key)),
         connect: (accountId) => Effect.sync(() => void simulator.connect(accountId)),
+        dispute: (id, about = {}) => Effect.sync(() => simulator.dispute(id, about)?.id),
+        closeDispute: (id, outcome) => Effect.sync(() => simulator.closeDispute(id, outcome) !== undefined),
         setIdempotency: (enabled) =>
           Effect.sync(() => {
             simulator.idempotency.enabled = enabled

@@ -24,6 +24,8 @@ export interface Behaviour {
   /** The money settles later, by an explicit act on the simulator; until then the payment is `processing`. */
   readonly settlesLater: boolean
   readonly decline: Decline | undefined
+  /** A debit that its bank settles after some days on the clock, as well as by that act. */
+  readonly settlesByClock?: boolean
   /** What becomes of a refund: at once (when left out), after an hour on the clock, or it fails after that hour. */
   readonly refund?: "succeeds" | "waits" | "fails"
   /** The holder disputes the payment as soon as it is made. */
@@ -59,6 +61,7 @@ const bank = (last4: string, decline?: Decline): Behaviour => ({
   brand: "",
   last4,
   settlesLater: true,
+  settlesByClock: true,
   decline
 })
 
@@ -141,7 +144,7 @@ const table: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
 
 const banks: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
   ["success", bank("6789")],
-  ["processing", bank("6789")],
+  ["processing", { ...bank("6789"), settlesByClock: false }],
   ["accountClosed", bank("1111", declined("account_closed", "The customer's bank account has been closed."))],
   ["noAccount", bank("1112", declined("no_account", "The customer's bank account could not be located."))],
   ["insufficientFunds", bank("1113", declined("insufficient_funds", "The customer's account has insufficient funds to cover this payment."))],

@@ -133,7 +133,7 @@ describe("keys and URLs", () => {
   it.effect("a URL that is no endpoint answers in Stripe's words", () =>
     Effect.gen(function*() {
       const sim = yield* StripeSim.make()
-      const paths: ReadonlyArray<string> = ["/v1/payouts", "/v1/payment_intents/search", "/v1/payment_intents/pi_1/dance", "/", "/v1/customers/"]
+      const paths: ReadonlyArray<string> = ["/v1/payouts", "/v1/refunds/search", "/v1/payment_intents/pi_1/dance", "/", "/v1/customers/"]
       for (const path of paths) {
         const answer = yield* raw(sim, path)
         assert.strictEqual(answer.status, 404)

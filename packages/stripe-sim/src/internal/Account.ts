@@ -14,6 +14,7 @@ import { RateLimiter } from "./RateLimiter.ts"
 import type {
   ChargeRecord,
   CustomerRecord,
+  DisputeRecord,
   EndpointRecord,
   IntentRecord,
   InvoiceItemRecord,
@@ -22,6 +23,7 @@ import type {
   RefundRecord
 } from "./records.ts"
 import type { Call } from "./route.ts"
+import { SearchIndex } from "./SearchIndex.ts"
 import type { Timeline } from "./Timeline.ts"
 
 /** What an account is made with. */
@@ -38,6 +40,8 @@ export interface AccountSettings {
   readonly keyInUseType: Problem["type"]
   /** How long a bank debit takes to settle on the virtual clock. */
   readonly bankSettlesMs: number
+  /** How long a change stays invisible to searches, on the virtual clock. */
+  readonly searchDelayMs: number
   /** How many events an account remembers. */
   readonly eventsLimit: number
   /** Told of each event. */
@@ -68,6 +72,10 @@ export class Account {
   readonly invoices = new Collection<InvoiceRecord>((invoice) => invoice.customer)
   /** By invoice, those that wait for one by `pendingOf` their customer. */
   readonly invoiceItems = new Collection<InvoiceItemRecord>((item) => item.invoice ?? pendingOf(item.customer))
+  readonly disputes = new Collection<DisputeRecord>((dispute) => dispute.charge)
+  readonly searchableIntents: SearchIndex<IntentRecord>
+  readonly searchableCharges: SearchIndex<ChargeRecord>
+  readonly searchableInvoices: SearchIndex<InvoiceRecord>
   readonly endpoints = new Collection<EndpointRecord>(() => null)
   readonly events: EventLog
   /** The request that is being answered; events name it. */
@@ -79,13 +87,18 @@ export class Account {
   /** Payments made since the journal last looked. */
   moved: Array<Movement> = []
 
-  private readonly openedS: number
+  /** When the account was made. */
+  readonly openedS: number
 
   constructor(settings: AccountSettings, connectedId: string | null = null) {
     this.settings = settings
     this.connectedId = connectedId
     this.id = connectedId ?? settings.platformId
     this.openedS = this.nowS
+    const nowMs = () => this.nowMs
+    this.searchableIntents = new SearchIndex(this.intents, nowMs, settings.searchDelayMs)
+    this.searchableCharges = new SearchIndex(this.charges, nowMs, settings.searchDelayMs)
+    this.searchableInvoices = new SearchIndex(this.invoices, nowMs, settings.searchDelayMs)
     this.keys = new IdempotencyKeys(settings.idempotency)
     this.events = new EventLog(settings.eventsLimit, () => this.nowS)
   }

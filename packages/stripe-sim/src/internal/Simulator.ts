@@ -3,6 +3,7 @@
  *
  * Everything here is synchronous; time passes only between its methods. `server.ts` decides when they are called.
  */
+import type Stripe from "stripe"
 import type { RateLimits } from "../RateLimits.ts"
 import type { RestrictedKey } from "../RestrictedKey.ts"
 import type { BookEntry } from "../Books.ts"
@@ -16,7 +17,11 @@ import type { EventRecord } from "./EventLog.ts"
 import { isOfType } from "./events.ts"
 import { FaultBook, type Plan } from "./faults.ts"
 import { settle } from "./attempt.ts"
-import type { EndpointRecord, IntentRecord } from "./records.ts"
+import { settleCharge } from "./charges.ts"
+import { closeDispute, disputeNamed } from "./disputes.ts"
+import { settleRefund, shape } from "./refunds.ts"
+import * as render from "./render.ts"
+import type { DisputeRecord, EndpointRecord } from "./records.ts"
 import type { Call } from "./route.ts"
 import { Timeline } from "./Timeline.ts"
 import { addEndpoint } from "./webhookEndpoints.ts"
@@ -34,6 +39,9 @@ export interface SimulatorSettings extends Omit<AccountSettings, "timeline" | "n
   /** How many requests the journal remembers. */
   readonly journalLimit: number
 }
+
+/** What a settled object looks like. */
+export type Settled = Stripe.PaymentIntent | Stripe.Charge | Stripe.Refund
 
 const defaultLaterMs = 60_000
 
@@ -224,10 +232,35 @@ export class Simulator {
     for (const goOn of running) goOn()
   }
 
-  /** Ends what waits outside the API. */
-  settle(intentId: string, outcome: "succeeded" | "failed" | undefined): IntentRecord | undefined {
-    const account = this.accounts().find((one) => one.intents.get(intentId) !== undefined)
-    return account === undefined ? undefined : settle(account, intentId, outcome)
+  /** Ends what waits outside the API: a PaymentIntent, a charge of the one-call API, a refund. */
+  settle(id: string, outcome: "succeeded" | "failed" | undefined): Settled | undefined {
+    for (const account of this.accounts()) {
+      const intent = settle(account, id, outcome)
+      if (intent !== undefined) return render.paymentIntent(intent)
+      const charge = settleCharge(account, id, outcome)
+      if (charge !== undefined) return render.charge(charge)
+      const refund = settleRefund(account, id, outcome ?? "succeeded")
+      if (refund !== undefined) return shape(account, refund)
+    }
+    return undefined
+  }
+
+  /** Opens a dispute about a charge or a PaymentIntent's payment. */
+  dispute(id: string, options: { readonly reason?: string | undefined; readonly inquiry?: boolean | undefined }): DisputeRecord | undefined {
+    for (const account of this.accounts()) {
+      const opened = disputeNamed(account, id, options)
+      if (opened !== undefined) return opened
+    }
+    return undefined
+  }
+
+  /** Ends a dispute. */
+  closeDispute(id: string, outcome: "won" | "lost"): DisputeRecord | undefined {
+    for (const account of this.accounts()) {
+      const closed = closeDispute(account, id, outcome)
+      if (closed !== undefined) return closed
+    }
+    return undefined
   }
 
   /** One entry per account, identity and currency; intents without a payment count 0. */

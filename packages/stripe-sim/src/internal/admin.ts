@@ -6,7 +6,8 @@ import { Fault } from "../Fault.ts"
 import { WebhookEndpoint, WebhookFault } from "../Webhook.ts"
 import { RateLimits } from "../RateLimits.ts"
 import { RestrictedKey } from "../RestrictedKey.ts"
-import * as render from "./render.ts"
+import { dispute as disputeShape } from "./renderDispute.ts"
+import type { DisputeRecord } from "./records.ts"
 import type { Simulator } from "./Simulator.ts"
 
 /** An answer of the admin interface, as JSON. */
@@ -30,11 +31,19 @@ const Settle = Schema.Struct({ outcome: Schema.optionalKey(Schema.Literals(["suc
 
 const settled = (simulator: Simulator, id: string, text: string): AdminAnswer =>
   decode(Settle, text, ({ outcome }) => {
-    const intent = simulator.settle(id, outcome)
-    return intent === undefined
+    const object = simulator.settle(id, outcome)
+    return object === undefined
       ? { status: 404, body: { error: { message: `${id} is not waiting to be settled` } } }
-      : { status: 200, body: render.paymentIntent(intent) }
+      : { status: 200, body: object }
   })
+
+const Dispute = Schema.Struct({ reason: Schema.optionalKey(Schema.String), inquiry: Schema.optionalKey(Schema.Boolean) })
+const Close = Schema.Struct({ outcome: Schema.Literals(["won", "lost"]) })
+
+const disputed = (dispute: DisputeRecord | undefined, otherwise: string): AdminAnswer =>
+  dispute === undefined
+    ? { status: 404, body: { error: { message: otherwise } } }
+    : { status: 200, body: disputeShape(dispute) }
 
 const clock = (simulator: Simulator): AdminAnswer => ({ status: 200, body: { nowMs: simulator.account.nowMs } })
 
@@ -43,6 +52,14 @@ export const answer = (simulator: Simulator, method: string, path: string, text:
   if (method === "POST" && path.startsWith("/_sim/settle/")) return settled(simulator, path.slice(13), text)
   if (method === "POST" && path.startsWith("/_sim/webhooks/resend/")) {
     return simulator.resend(path.slice(22)) ? done : { status: 404, body: { error: { message: "No such event" } } }
+  }
+  if (method === "POST" && path.startsWith("/_sim/dispute/")) {
+    const id = path.slice(14)
+    return decode(Dispute, text, (options) => disputed(simulator.dispute(id, options), `${id} cannot be disputed`))
+  }
+  if (method === "POST" && path.startsWith("/_sim/close_dispute/")) {
+    const id = path.slice(20)
+    return decode(Close, text, ({ outcome }) => disputed(simulator.closeDispute(id, outcome), `${id} is no open dispute`))
   }
   if (method === "POST" && path.startsWith("/_sim/accounts/")) {
     simulator.connect(path.slice(15))

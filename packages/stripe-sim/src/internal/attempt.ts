@@ -8,6 +8,7 @@ import type Stripe from "stripe"
 import { authenticationRequired, type Decline } from "../TestCards.ts"
 import type { Account } from "./Account.ts"
 import { type Answer, declined, ok } from "./answer.ts"
+import { afterSuccess } from "./disputes.ts"
 import { follow } from "./invoiceState.ts"
 import type { ChargeRecord, IntentRecord, PaymentMethodRecord } from "./records.ts"
 import * as render from "./render.ts"
@@ -59,13 +60,15 @@ const tell = (account: Account, charge: ChargeRecord): ChargeRecord => {
 
 const succeed = (account: Account, intent: IntentRecord, chargeId: string): IntentRecord => {
   account.move(intent.id, intent.amountMinor, intent.currency)
-  return become(account, {
+  const succeeded = become(account, {
     ...intent,
     status: "succeeded",
     amountReceivedMinor: intent.amountMinor,
     latestCharge: chargeId,
     failure: null
   }, "payment_intent.succeeded")
+  afterSuccess(account, chargeId)
+  return succeeded
 }
 
 const failWith = (account: Account, intent: IntentRecord, charge: ChargeRecord, decline: Decline): IntentRecord =>
@@ -103,6 +106,13 @@ export const attempt = (
   }
   if (settlesLater) {
     const charge = newCharge(account, intent, method, "pending", null)
+    if (method.behaviour.settlesByClock === true) {
+      account.later(account.settings.bankSettlesMs, () => {
+        // Someone else may have ended it, and a new attempt may be on its way.
+        const now = account.intents.get(intent.id)
+        if (now?.status === "processing" && now.latestCharge === charge.id) settle(account, intent.id, undefined)
+      })
+    }
     return options.show(
       become(account, { ...intent, status: "processing", latestCharge: charge.id, failure: null }, "payment_intent.processing")
     )

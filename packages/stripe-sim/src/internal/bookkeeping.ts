@@ -6,6 +6,7 @@
  */
 import { type BookEntry, defaultNamespace } from "../Books.ts"
 import type { Account } from "./Account.ts"
+import { takesMoney } from "./disputes.ts"
 import { itemsOf } from "./invoiceState.ts"
 import type { ChargeRecord, InvoiceRecord, MetadataRecord } from "./records.ts"
 
@@ -38,6 +39,7 @@ const takeBack = (account: Account, charge: ChargeRecord | undefined, shares: Re
       note(entry, partMinor)
     })
   }
+  const dispute = account.disputes.get(charge.dispute ?? "")
   for (const refund of Array.from(account.refunds.newestFirst(charge.id)).toReversed()) {
     if (refund.status !== "succeeded" && refund.status !== "pending") continue
     spread(refund.amountMinor, (entry, partMinor) => {
@@ -45,6 +47,11 @@ const takeBack = (account: Account, charge: ChargeRecord | undefined, shares: Re
       entry.refundedMinor = (entry.refundedMinor ?? 0) + partMinor
     })
   }
+  if (dispute === undefined || !takesMoney(dispute)) return
+  spread(dispute.amountMinor, (entry, partMinor) => {
+    entry.disputes = (entry.disputes ?? 0) + 1
+    entry.disputedMinor = (entry.disputedMinor ?? 0) + partMinor
+  })
 }
 
 /**

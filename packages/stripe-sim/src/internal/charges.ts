@@ -7,8 +7,9 @@
 import type Stripe from "stripe"
 import type { Account } from "./Account.ts"
 import { type Answer, declined, invalid, missing, ok, refuse } from "./answer.ts"
-import { authenticationRequired } from "../TestCards.ts"
+import { authenticationRequired, type Decline } from "../TestCards.ts"
 import { checkTerms } from "./checks.ts"
+import { afterSuccess } from "./disputes.ts"
 import { page } from "./lists.ts"
 import { integer, mergeMetadata, type Params, required, type Rule, text, textOr, texts, unexpandable } from "./params.ts"
 import type { ChargeRecord, PaymentMethodRecord } from "./records.ts"
@@ -79,6 +80,30 @@ const cardOf = (account: Account, source: string | undefined, customerId: string
 // On its own: a saved answer holds the record and nothing of the request.
 const shown = (charge: ChargeRecord): Answer => ok(() => render.charge(charge))
 
+const settlementFailure: Decline = {
+  code: "card_declined",
+  declineCode: "generic_decline",
+  message: "The payment could not be settled."
+}
+
+/** Ends a charge that waits for its bank; without an outcome the method decides. Undefined when it does not wait. */
+export const settleCharge = (
+  account: Account,
+  id: string,
+  outcome: "succeeded" | "failed" | undefined
+): ChargeRecord | undefined => {
+  const charge = account.charges.get(id)
+  if (charge === undefined || charge.status !== "pending" || charge.intent !== null) return undefined
+  const decline = outcome === "succeeded"
+    ? null
+    : charge.method.behaviour.decline ?? (outcome === "failed" ? settlementFailure : null)
+  const settled = account.charges.put<ChargeRecord>({ ...charge, status: decline === null ? "succeeded" : "failed", decline })
+  if (decline === null) account.move(settled.id, settled.amountMinor, settled.currency)
+  account.emit(`charge.${settled.status}`, () => render.charge(settled))
+  if (decline === null) afterSuccess(account, settled.id)
+  return account.charges.get(id)
+}
+
 const create = (account: Account, params: Params): Answer => {
   const amountMinor = integer(params, "amount")
   const currency = text(params, "currency")?.toLowerCase()
@@ -95,7 +120,7 @@ const create = (account: Account, params: Params): Answer => {
     id: account.nextId("ch_1"),
     seq: account.charges.nextSeq,
     createdS: account.nowS,
-    status: decline === null ? "succeeded" : "failed",
+    status: method.behaviour.settlesLater ? "pending" : decline === null ? "succeeded" : "failed",
     amountMinor,
     currency,
     customer,
@@ -103,13 +128,20 @@ const create = (account: Account, params: Params): Answer => {
     method,
     description: text(params, "description") ?? null,
     metadata: mergeMetadata({}, params),
-    decline,
+    decline: method.behaviour.settlesLater ? null : decline,
     refundedMinor: 0,
     dispute: null
   })
-  account.emit(decline === null ? "charge.succeeded" : "charge.failed", () => render.charge(made))
+  account.emit(`charge.${made.status}`, () => render.charge(made))
+  if (made.status === "pending") {
+    if (method.behaviour.settlesByClock === true) {
+      account.later(account.settings.bankSettlesMs, () => settleCharge(account, made.id, undefined))
+    }
+    return shown(made)
+  }
   if (decline !== null) return declined(decline, made, method)
   account.move(made.id, amountMinor, currency)
+  afterSuccess(account, made.id)
   return shown(made)
 }
 

@@ -148,6 +148,31 @@ export interface InvoiceRecord {
   readonly uncollectibleS: number | null
 }
 
+/** A dispute about a charge. An inquiry takes no money. */
+export interface DisputeRecord {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly status:
+    | "needs_response"
+    | "under_review"
+    | "won"
+    | "lost"
+    | "warning_needs_response"
+    | "warning_under_review"
+    | "warning_closed"
+  readonly inquiry: boolean
+  readonly reason: string
+  readonly amountMinor: number
+  readonly currency: string
+  readonly charge: string
+  readonly intent: string | null
+  readonly evidence: string | null
+  readonly submissions: number
+  readonly dueS: number
+  readonly metadata: MetadataRecord
+}
+
 /** Where events are sent. */
 export interface EndpointRecord {
   readonly id: string

@@ -8,6 +8,7 @@ import type Stripe from "stripe"
 import type { Account } from "./Account.ts"
 import { format } from "./amounts.ts"
 import { type Answer, fail, invalid, missing, ok, refuse } from "./answer.ts"
+import { refundable } from "./disputes.ts"
 import { page } from "./lists.ts"
 import { integer, mergeMetadata, type Params, type Rule, text } from "./params.ts"
 import type { ChargeRecord, RefundRecord } from "./records.ts"
@@ -75,11 +76,11 @@ const named = (account: Account, params: Params): ChargeRecord | Answer => {
   return charge ?? plain(`This PaymentIntent (${intentId}) does not have a successful charge to refund.`, "payment_intent")
 }
 
-const refusal = (charge: ChargeRecord, amountMinor: number): Answer | undefined => {
+const refusal = (account: Account, charge: ChargeRecord, amountMinor: number): Answer | undefined => {
   if (charge.status !== "succeeded") {
     return refuse(`Charge ${charge.id} did not succeed, so there is nothing to refund.`, "charge_not_refundable", "charge")
   }
-  if (charge.dispute !== null) {
+  if (!refundable(account, charge)) {
     return refuse(`Charge ${charge.id} has been charged back; cannot issue a refund.`, "charge_disputed", "charge")
   }
   const leftMinor = charge.amountMinor - charge.refundedMinor
@@ -129,7 +130,7 @@ const create = (account: Account, params: Params): Answer => {
   const charge = named(account, params)
   if (!("refundedMinor" in charge)) return charge
   const amountMinor = given ?? charge.amountMinor - charge.refundedMinor
-  const refused = refusal(charge, amountMinor)
+  const refused = refusal(account, charge, amountMinor)
   if (refused !== undefined) return refused
   const course = charge.method.behaviour.refund ?? "succeeds"
   const refund: RefundRecord = account.refunds.put({
