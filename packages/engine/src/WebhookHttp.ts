@@ -4,7 +4,7 @@
  * 200 is said only once the event is kept; 400 and 413 mean that nothing was; 503 asks the processor to come again. No
  * answer repeats anything of the call.
  */
-import { Config, Context, Data, Effect, Layer, Stream } from "effect"
+import { type Config, Context, Data, Effect, Layer, Stream } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { Webhooks } from "./Webhooks.ts"

@@ -181,7 +181,7 @@ export class Webhooks extends Context.Service<Webhooks, {
           Effect.andThen(inbox.purge(Duration.toMillis(keep), 1000)),
           Effect.catch((error) => Effect.logWarning(`webhook events wait, the next pass tries again: ${error.message}`)),
           Effect.catchDefect((defect) => Effect.logError("a pass over webhook events failed inside; the next one tries again", defect)),
-          Effect.andThen(Effect.raceFirst(Queue.take(arrived), Effect.sleep(interval))),
+          Effect.andThen(Effect.timeoutOrElse(Queue.take(arrived), { duration: interval, orElse: () => Effect.void })),
           Effect.forever
         )
       })

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { createHmac } from "node:crypto"
-import Stripe from "stripe"
+import { Stripe } from "stripe"
 import { StripeWebhooks } from "@purser/stripe"
 
 const secret = "whsec_test_secret_of_the_endpoint"

@@ -6,7 +6,7 @@ import type * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeAccount, StripeClient, StripeGateway, StripeWebhooks } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
 import { Clock, Effect, Layer, Redacted } from "effect"
-import Stripe from "stripe"
+import { Stripe } from "stripe"
 import { type GatewayLayer, world, type WorldServices } from "./World.ts"
 
 /** The endpoint's secret. */

@@ -91,8 +91,12 @@ describe("the webhook endpoint", () => {
       }
     }).pipe(
       // Fresh, since the world holds layers of the same kind over its own inbox.
-      Effect.provide(Layer.fresh(WebhookHttp.layer).pipe(Layer.provide(Layer.fresh(Webhooks.layerNoDeps)), Layer.provide(away), Layer.provide(watchWorld(TestDatabase.layerPglite)))),
-      Effect.provide(Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))]))
+      Effect.provide(Layer.fresh(WebhookHttp.layer).pipe(
+        Layer.provide(Layer.fresh(Webhooks.layerNoDeps)),
+        Layer.provide(away),
+        Layer.provide(watchWorld(TestDatabase.layerPglite)),
+        Layer.merge(Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))]))
+      ))
     )
   })
 })

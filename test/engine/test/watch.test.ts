@@ -106,11 +106,11 @@ describe("Webhooks", () => {
       const id = yield* paid
       const held = yield* TestAccount
       const refunds = yield* RefundLedger
-      const claimed = yield* refunds.claim(new RefundRequest({ chargeKey: request.chargeKey, refundId: "1", amountMinor: 400, reason: null, actor: "a", note: "n" }), "w")
+      const claimed = yield* refunds.claim(new RefundRequest({ chargeKey: request.chargeKey, refundId: "1", amountMinor: request.amountMinor, reason: null, actor: "a", note: "n" }), "w")
       const lease = claimed._tag === "Claimed" ? claimed.refund.lease : undefined
       yield* refunds.settle({
         lease: lease!,
-        outcome: new Refunded({ refundKey: lease!.refundKey, chargeKey: request.chargeKey, amountMinor: 400, alreadySettled: false, processorRefundId: "re_ours" })
+        outcome: new Refunded({ refundKey: lease!.refundKey, chargeKey: request.chargeKey, amountMinor: request.amountMinor, alreadySettled: false, processorRefundId: "re_ours" })
       })
       held.reversals.push(reversalOf("re_ours", "refund", id, { refund_key: lease!.refundKey }), reversalOf("re_theirs", "refund", id, { refund_key: "f".repeat(32) }))
       yield* receive("evt_1", "refund", "re_ours")

@@ -60,7 +60,7 @@ export const makeWebhookInboxMemory = Effect.gen(function*() {
         kept.dueMs = now() + afterMs
         kept.detail = detail
       }),
-    recent: (limit) => Effect.sync(() => [...events.values()].reverse().slice(0, limit).map(({ dueMs: _, ...record }) => record)),
+    recent: (limit) => Effect.sync(() => [...events.values()].toReversed().slice(0, limit).map(({ deliveries, detail, event, receivedMs, tries, verdict }) => ({ event, deliveries, receivedMs, tries, verdict, detail }))),
     totals: Effect.sync(() => {
       const totals = new Map<WebhookVerdict | null, number>()
       for (const { verdict } of events.values()) totals.set(verdict, (totals.get(verdict) ?? 0) + 1)

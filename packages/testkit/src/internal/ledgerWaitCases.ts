@@ -12,8 +12,9 @@ const processing = (chargeKey: ChargeKey, paymentIntentId: string) => new Proces
 
 const take = (chargeKey: ChargeKey, worker = "webhooks") =>
   Effect.flatMap(Ledger, (ledger) =>
-    Effect.flatMap(ledger.takeWaiting(chargeKey, worker), (taken) =>
-      taken === undefined ? Effect.die(new Error("nothing was taken")) : Effect.succeed(taken)))
+    ledger.takeWaiting(chargeKey, worker).pipe(
+      Effect.filterOrElse((taken) => taken !== undefined, () => Effect.die(new Error("nothing was taken")))
+    ))
 
 /** Adds the cases to a suite. */
 export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void => {
