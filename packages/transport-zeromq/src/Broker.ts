@@ -15,6 +15,7 @@ import { makeChargeReplies } from "./internal/chargeReplies.ts"
 import { mdp, readAtBroker } from "./internal/mdp.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, wireOf } from "./internal/patternOptions.ts"
+import { refusalOf } from "./internal/replyApp.ts"
 import { defaultEndpoint, type PatternOptions } from "./PatternOptions.ts"
 import { type Frames, openZmqSocket, type OutgoingFrames } from "./ZmqSocket.ts"
 
@@ -45,9 +46,9 @@ export interface BrokerOptions extends PatternOptions {
 export const defaultHeartbeat: Duration.Input = "1 second"
 
 /** Refusals that a `ChargeClient` and a plain sender of charges can read. */
-const refuseCharges = (wire: WireCodec, label: string): RefuseRequest => {
-  const app = makeChargeReplies(() => Effect.never, { wire, label, concurrency: 1, permits: Semaphore.makeUnsafe(1) })
-  return (body, reason) => body[0] === undefined ? undefined : [app.read(body[0].toString("utf8")).refuse(reason)]
+const refuseCharges = (wire: WireCodec): RefuseRequest => {
+  const app = makeChargeReplies(() => Effect.never, wire)
+  return (body, reason) => body[0] === undefined ? undefined : [refusalOf(app, body[0].toString("utf8"), reason)]
 }
 
 const idOf = (peer: Frames) => peer[0]!.toString("latin1")
@@ -91,7 +92,7 @@ const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Retu
   const heartbeatMs = millis(options.heartbeat ?? defaultHeartbeat)
   const queueMax = options.queueMax ?? 10_000
   const zmq = yield* loadZeromq
-  const refuse = options.refuse ?? refuseCharges(yield* wireOf(options), label)
+  const refuse = options.refuse ?? refuseCharges(yield* wireOf(options))
   const state = makeBrokerState<Frames, Frames>({
     heartbeatMs,
     queueMax,

@@ -15,6 +15,7 @@ import { openMajordomoWorker } from "./internal/majordomoWorker.ts"
 import { mdp, readAtClient } from "./internal/mdp.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
+import { traced } from "./internal/traced.ts"
 import { makeWindowClient } from "./internal/windowClient.ts"
 import { defaultRetry, type PatternServerOptions, type WindowClientOptions } from "./PatternOptions.ts"
 import { type Frames, openZmqSocket } from "./ZmqSocket.ts"
@@ -81,6 +82,7 @@ const makeClient = Effect.fnUntraced(function*(
   const window = yield* makeWindowClient({
     ...windowOf(options),
     wire: yield* wireOf(options),
+    keyOf: (request) => request.chargeKey,
     label: labelOf(endpoints),
     addresses: announced?.current ?? Effect.succeed(endpoints),
     open,
@@ -88,7 +90,7 @@ const makeClient = Effect.fnUntraced(function*(
     retry: options.retry ?? defaultRetry(3),
     joinMax: Math.min(options.joinMax ?? 16, joinLimit)
   })
-  return ChargeClient.of({ submit: Effect.fn("ChargeClient.submit")((request) => window.submit(request)) })
+  return ChargeClient.of({ submit: (request) => traced("ChargeClient.submit", window.submit(request)) })
 })
 
 const makeServer = Effect.fnUntraced(function*(

@@ -18,6 +18,7 @@ import { loadZeromq } from "./internal/native.ts"
 import { labelOf, mayBeRemote, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
 import { defaultReturnAddress, openReturns } from "./internal/returns.ts"
 import { openServerSocket } from "./internal/serverSocket.ts"
+import { traced } from "./internal/traced.ts"
 import { makeWindowClient } from "./internal/windowClient.ts"
 import { defaultRetry, type PatternServerOptions, type WindowClientOptions } from "./PatternOptions.ts"
 import { openZmqSocket } from "./ZmqSocket.ts"
@@ -78,6 +79,7 @@ const makeClient = Effect.fnUntraced(function*(
   const window = yield* makeWindowClient({
     ...limits,
     wire: yield* wireOf(options),
+    keyOf: (request) => request.chargeKey,
     label: labelOf(endpoints),
     addresses: announced?.current ?? Effect.succeed(endpoints),
     open,
@@ -87,7 +89,7 @@ const makeClient = Effect.fnUntraced(function*(
     // Workers find a bound address again by themselves, and another one could not be bound in its place at once.
     silencesMax: binds ? undefined : limits.silencesMax
   })
-  return ChargeClient.of({ submit: Effect.fn("ChargeClient.submit")((request) => window.submit(request)) })
+  return ChargeClient.of({ submit: (request) => traced("ChargeClient.submit", window.submit(request)) })
 })
 
 const makeServer = Effect.fnUntraced(function*(

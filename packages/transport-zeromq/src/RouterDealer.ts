@@ -12,6 +12,7 @@ import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
 import { makeRouterServer } from "./internal/routerServer.ts"
+import { traced } from "./internal/traced.ts"
 import { makeWindowClient } from "./internal/windowClient.ts"
 import { defaultRetry, type PatternServerOptions, type WindowClientOptions } from "./PatternOptions.ts"
 import { openZmqSocket } from "./ZmqSocket.ts"
@@ -57,6 +58,7 @@ const makeClient = Effect.fnUntraced(function*(
   const window = yield* makeWindowClient({
     ...windowOf(options),
     wire: yield* wireOf(options),
+    keyOf: (request) => request.chargeKey,
     label: labelOf(endpoints),
     addresses: announced?.current ?? Effect.succeed(endpoints),
     open,
@@ -64,7 +66,7 @@ const makeClient = Effect.fnUntraced(function*(
     retry: options.retry ?? defaultRetry(3),
     joinMax: Math.min(options.joinMax ?? 64, joinLimit)
   })
-  return ChargeClient.of({ submit: Effect.fn("ChargeClient.submit")((request) => window.submit(request)) })
+  return ChargeClient.of({ submit: (request) => traced("ChargeClient.submit", window.submit(request)) })
 })
 
 const makeServer = (options: RouterDealerServerOptions, announced?: AnnouncedAddresses) => makeRouterServer({ ...options, transport: "router-dealer" }, announced)

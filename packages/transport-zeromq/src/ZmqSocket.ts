@@ -52,7 +52,7 @@ export interface ZmqSocketOptions {
   /** Milliseconds that a send may wait in libzmq; never endless, because a protocol error would then be a hang. */
   readonly sendTimeoutMs: number
   readonly lingerMs: number
-  /** Whether the list of peers will change: then nothing queues for a peer that is not connected. */
+  /** Whether the list of peers will change: then it names peers that are there, and who is taken from it gets nothing more. */
   readonly peersChange?: boolean | undefined
   /** Of a router: whether a new peer takes over the routing id of one that is there (true), or is refused. */
   readonly handover?: boolean | undefined
@@ -102,9 +102,10 @@ const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, se
     tcpKeepalive: 1,
     ipv6: options.endpoints.some(({ ipv6 }) => ipv6)
   }
-  // With `immediate` a message never queues for a peer that is not there while another one is. It has a price: an answer
-  // that arrives together with the end of its connection is dropped, so that a lone peer does without.
-  const immediate = options.endpoints.length > 1 || options.peersChange === true
+  // With `immediate` a message never queues for a peer that is not there while another one is. It has two prices. An answer
+  // that arrives together with the end of its connection is dropped, so that a lone peer does without. And disconnecting
+  // takes effect later, so that what is sent just after it can still go to the old peer and be lost.
+  const immediate = options.endpoints.length > 1 && options.peersChange !== true
   switch (options.kind) {
     case "request":
       return new zmq.Request({ ...common, ...sends, ...receives, routingId, immediate })

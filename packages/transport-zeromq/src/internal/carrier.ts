@@ -36,7 +36,7 @@ export const carrierSend = (socket: ZmqSocket, ...before: OutgoingFrames) => (te
 export const makeCarriers = Effect.fnUntraced(function*(
   addresses: Addresses,
   open: OpenCarrier,
-  receive: (frames: Frames) => Effect.Effect<void>
+  receive: (frames: Frames) => void
 ): Effect.fn.Return<Carriers, never, Scope.Scope> {
   let life: { readonly carrier: Carrier; readonly scope: Scope.Closeable; endpoints: ReadonlyArray<Endpoint> } | undefined
 
@@ -52,7 +52,7 @@ export const makeCarriers = Effect.fnUntraced(function*(
     const carrier = yield* Effect.gen(function*() {
       const opened = yield* open(endpoints)
       yield* Queue.takeAll(opened.incoming).pipe(
-        Effect.flatMap((batch) => Effect.forEach(batch, receive, { discard: true })),
+        Effect.map((batch) => batch.forEach(receive)),
         Effect.forever,
         Effect.ignore,
         Effect.forkScoped

@@ -1,6 +1,6 @@
 /** What the servers of all patterns share: limits, the app of a handler, and serving until the scope closes. */
 import { ChargeServer, type TransportError, type WireCodec } from "@purser/core"
-import { Effect, type Scope, Semaphore } from "effect"
+import { Effect, type Scope } from "effect"
 import type { PatternServerOptions } from "../PatternOptions.ts"
 import { makeChargeReplies } from "./chargeReplies.ts"
 import { millis } from "./patternOptions.ts"
@@ -22,9 +22,9 @@ export const makeChargeServer = (options: PatternServerOptions, { label, openDes
   return ChargeServer.of({
     serve: (handler) =>
       Effect.scoped(Effect.gen(function*() {
-        const app = makeChargeReplies(handler, { wire, label, concurrency, permits: yield* Semaphore.make(concurrency) })
-        return yield* serveReplies(yield* openDesk, app, {
+        return yield* serveReplies(yield* openDesk, makeChargeReplies(handler, wire), {
           label,
+          concurrency,
           takenMax: concurrency + (options.waitingMax ?? 4096),
           requestMaxBytes: options.requestMaxBytes ?? 1024 * 1024,
           drainMs: millis(options.drainTimeout ?? "10 seconds"),

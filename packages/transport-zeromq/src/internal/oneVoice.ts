@@ -15,7 +15,7 @@ export const speakWithOneVoice = (handler: ChargeHandler): ChargeHandler => {
       const mine = Deferred.makeUnsafe<ChargeOutcome, PipelineError>()
       last.set(key, mine)
       return Effect.suspend(() => handler(request)).pipe(
-        Effect.catch((error) => earlier !== undefined && error.reason._tag === "ChargeInProgress" ? Deferred.await(earlier) : Effect.fail(error)),
+        Effect.catchIf((error) => error.reason._tag === "ChargeInProgress", (error) => earlier === undefined ? Effect.fail(error) : Deferred.await(earlier)),
         Effect.onExit((exit) => {
           if (last.get(key) === mine) last.delete(key)
           return Deferred.done(mine, exit)

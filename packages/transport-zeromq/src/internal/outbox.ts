@@ -2,9 +2,10 @@
  * Answers on their way out. Those of one way back that are ready at the same time leave in one frame; none waits for an
  * answer that is not ready. An answer that cannot be sent is counted and dropped: its requester is gone, or asks again.
  */
-import type { ReplyItem, TransportError } from "@purser/core"
-import { Deferred, Effect, Metric } from "effect"
+import type { TransportError } from "@purser/core"
+import { Effect, type Fiber, Metric } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
+import type { ReplyOut } from "./replyApp.ts"
 
 /** Where the answers to one message go. */
 export interface WayBack {
@@ -17,45 +18,80 @@ export interface WayBack {
   readonly ended?: Effect.Effect<void> | undefined
 }
 
-/** Sends answers. */
-export interface Outbox {
-  readonly send: (back: WayBack, text: string) => Effect.Effect<void>
-  /** Ends when the frame that carries the answer was sent or given up. */
-  readonly put: (back: WayBack, item: ReplyItem) => Effect.Effect<void>
+/** Sends answers. Nothing of it fails. */
+export interface Outbox<Reply> {
+  /** Sends a text, and then tells `ended`. */
+  readonly send: (back: WayBack, text: string, ended: ReadonlyArray<Effect.Effect<void>>) => void
+  /** Lays an answer to those that leave together. `ended`: it is the last one of its message. */
+  readonly put: (back: WayBack, item: ReplyOut<Reply>, ended: boolean) => void
+  /** Sends what has been laid together, which happens by itself in the next turn. */
+  readonly flush: () => void
+  /** Sends that are under way, or laid together. */
+  readonly size: () => number
+  /** Called when nothing is under way any more. */
+  onIdle: () => void
 }
 
-interface Batch {
-  readonly items: Array<ReplyItem>
-  readonly sent: Deferred.Deferred<void>
+interface Batch<Reply> {
+  readonly back: WayBack
+  readonly items: Array<ReplyOut<Reply>>
+  readonly ended: Array<Effect.Effect<void>>
 }
 
 const joinMax = 128
 
-/** Makes an outbox that is empty. */
-export const makeOutbox = (join: (items: ReadonlyArray<ReplyItem>) => string): Outbox => {
-  const batches = new Map<string, Batch>()
-  const send: Outbox["send"] = (back, text) =>
+/** Makes an outbox that is empty; `run` starts a fiber. */
+export const makeOutbox = <Reply>(
+  join: (items: ReadonlyArray<ReplyOut<Reply>>) => string,
+  run: (effect: Effect.Effect<void>) => Fiber.Fiber<void>
+): Outbox<Reply> => {
+  let batches = new Map<string, Batch<Reply>>()
+  let sending = 0
+  let scheduled = false
+
+  const idle = () => {
+    if (sending === 0 && batches.size === 0) outbox.onIdle()
+  }
+  const begin = (work: Effect.Effect<void>) => {
+    sending++
+    run(work).addObserver(() => {
+      sending--
+      idle()
+    })
+  }
+  const sent = (back: WayBack, text: string) =>
     Effect.catch(back.send(text), (error) =>
       Effect.andThen(Metric.update(ZmqMetrics.unroutableReplies, 1), Effect.logDebug("a reply was not sent", error.message)))
-  return {
-    send,
-    put: (back, item) =>
-      Effect.suspend(() => {
-        const open = batches.get(back.key)
-        if (open !== undefined && open.items.length < joinMax) {
-          open.items.push(item)
-          return Deferred.await(open.sent)
-        }
-        // The first one waits a turn for others that are ready too, and then sends for all.
-        const batch: Batch = { items: [item], sent: Deferred.makeUnsafe<void>() }
-        batches.set(back.key, batch)
-        return Effect.yieldNow.pipe(
-          Effect.andThen(Effect.suspend(() => {
-            if (batches.get(back.key) === batch) batches.delete(back.key)
-            return send(back, join(batch.items))
-          })),
-          Effect.ensuring(Deferred.succeed(batch.sent, undefined))
-        )
+  const flushBatch = ({ back, ended, items }: Batch<Reply>) =>
+    begin(
+      items.length <= joinMax && ended.length === 0 ? sent(back, join(items)) : Effect.gen(function*() {
+        for (let at = 0; at < items.length; at += joinMax) yield* sent(back, join(items.slice(at, at + joinMax)))
+        for (const told of ended) yield* told
       })
+    )
+
+  const outbox: Outbox<Reply> = {
+    onIdle: () => undefined,
+    size: () => sending + batches.size,
+    send: (back, text, ended) => begin(ended.length === 0 ? sent(back, text) : Effect.andThen(sent(back, text), Effect.all(ended, { discard: true }))),
+    put: (back, item, ended) => {
+      let batch = batches.get(back.key)
+      if (batch === undefined) batches.set(back.key, batch = { back, items: [], ended: [] })
+      batch.items.push(item)
+      if (ended && back.ended !== undefined) batch.ended.push(back.ended)
+      if (scheduled) return
+      scheduled = true
+      run(Effect.andThen(Effect.yieldNow, Effect.sync(() => {
+        scheduled = false
+        outbox.flush()
+      })))
+    },
+    flush: () => {
+      if (batches.size === 0) return
+      const ready = batches
+      batches = new Map()
+      for (const batch of ready.values()) flushBatch(batch)
+    }
   }
+  return outbox
 }

@@ -4,47 +4,17 @@
  * A literal REP socket serves one request after the other and is dead after a handler that never answers. Here every
  * request that has a way back is answered: by the app, or by a refusal of what is malformed, too long, too much or too
  * late. An answer that cannot be sent is counted; the requester asks again.
+ *
+ * A request costs the fiber in which its handler runs and nothing else: the rest is plain callbacks (`workbench`).
  */
-import { Backpressure, type DeadLetter, MalformedMessage, PeerUnreachable, Principal, type ReplyItem, TransportError, type TransportErrorReason, Unauthorized } from "@purser/core"
-import { type Cause, Effect, Metric, Queue, type Scope } from "effect"
+import { Backpressure, type DeadLetter, MalformedMessage, PeerUnreachable, Principal, TransportError, type TransportErrorReason, Unauthorized } from "@purser/core"
+import { type Cause, Context, Effect, Metric, Queue, Result, type Scope } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Frames } from "../ZmqSocket.ts"
 import { senderOf } from "./frameSeal.ts"
-import { makeInFlight } from "./inFlight.ts"
 import { makeOutbox, type WayBack } from "./outbox.ts"
-
-/** How a server that stops tells those who work for it. */
-export interface ServerEnd {
-  /** Nothing new is to be begun. */
-  readonly isClosing: () => boolean
-  /** Calls back when the drain time is over: what still runs is to be cut short. The result takes the callback away. */
-  readonly onCut: (callback: () => void) => () => void
-}
-
-/** One frame of requests that could be read, or its refusal. No effect fails or is interrupted, so that answers always come. */
-export interface ReplyCall {
-  /** Requests in it. */
-  readonly size: number
-  /** Whether each of them can be answered by itself. */
-  readonly divisible: boolean
-  /** Answers the whole frame at once. */
-  readonly answer: (end: ServerEnd) => Effect.Effect<string>
-  /** Gives each answer of a divisible frame as soon as there is one. */
-  readonly answerEach: (end: ServerEnd, put: (item: ReplyItem) => Effect.Effect<void>) => Effect.Effect<void>
-  /** Why nothing of it can be read. */
-  readonly malformed: TransportErrorReason | undefined
-  /** Answers that none of it will be handled. */
-  readonly refuse: (reason: TransportErrorReason) => string
-}
-
-/** What gives the answers. It minds the server's end itself. */
-export interface ReplyApp {
-  readonly read: (text: string) => ReplyCall
-  /** Answers what is no text. */
-  readonly refuseUnread: (reason: TransportErrorReason) => string
-  /** One frame of several answers. */
-  readonly join: (items: ReadonlyArray<ReplyItem>) => string
-}
+import { refuseCall, type ReplyApp, type ReplyCall } from "./replyApp.ts"
+import { makeWorkbench } from "./workbench.ts"
 
 /** A received message: its way back and what was sent, which should be one frame; or why it can be neither served nor answered. */
 export type Arrival =
@@ -62,6 +32,8 @@ export interface ReplyDesk {
 /** Limits of the service. */
 export interface ReplyServiceOptions {
   readonly label: string
+  /** Handler calls at a time. */
+  readonly concurrency: number
   /** Requests that are taken in, waiting ones included; a frame beyond that is refused with `Backpressure`. */
   readonly takenMax: number
   readonly requestMaxBytes: number
@@ -75,97 +47,92 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 // Replacing bad bytes would make one id of two different ones.
 const decodeText = (body: Frames[number]) =>
-  Effect.try({ try: () => utf8.decode(body), catch: () => new MalformedMessage({ detail: "not UTF-8", field: null }) })
+  Result.try({ try: () => utf8.decode(body), catch: () => new MalformedMessage({ detail: "not UTF-8", field: null }) })
 
 /** After the drain time, how long work that was cut short may take to answer, and the answers to leave. */
 const cutMs = 1000
 
 /** Serves a desk until the scope closes, then stops taking requests and finishes what was taken. */
-export const serveReplies = Effect.fnUntraced(function*(
+export const serveReplies = <Req, Reply, A, E>(
   desk: ReplyDesk,
-  app: ReplyApp,
+  app: ReplyApp<Req, Reply, A, E>,
   options: ReplyServiceOptions
-): Effect.fn.Return<never, never, Scope.Scope> {
-  const inFlight = yield* makeInFlight
-  const outbox = makeOutbox(app.join)
-  const cuts = new Set<() => void>()
-  let closing = false
-  const end: ServerEnd = {
-    isClosing: () => closing,
-    onCut: (callback) => {
-      cuts.add(callback)
-      return () => cuts.delete(callback)
-    }
-  }
+): Effect.Effect<never, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const context = yield* Effect.context<never>()
+    const outbox = makeOutbox(app.join, Effect.runForkWith(context))
+    const workbench = yield* makeWorkbench(app, outbox, options)
+    let closing = false
 
-  const refuse = (back: WayBack, reply: (reason: TransportErrorReason) => string, reason: TransportErrorReason) =>
-    Metric.update(ZmqMetrics.refusedRequests, 1).pipe(
-      Effect.andThen(Effect.suspend(() => outbox.send(back, reply(reason)))),
-      Effect.andThen(back.ended ?? Effect.void)
-    )
+    const refuse = (back: WayBack, text: string) =>
+      Effect.andThen(
+        Metric.update(ZmqMetrics.refusedRequests, 1),
+        Effect.sync(() => outbox.send(back, text, back.ended === undefined ? [] : [back.ended]))
+      )
+    const refuseAll = (back: WayBack, call: ReplyCall<Req, Reply>, reason: TransportErrorReason) =>
+      Effect.suspend(() => refuse(back, refuseCall(app, call, reason)))
 
-  // An answer is not enough: a PUSH peer never sees one, and a REQ peer need not understand it.
-  const bury = (principal: string | null, payload: Frames, reason: TransportErrorReason) =>
-    Effect.suspend(() => options.bury({
-      transport: options.transport,
-      principal,
-      reason: reason._tag,
-      detail: new TransportError({ reason, chargeKey: null }).message,
-      body: Buffer.concat([...payload])
-    }))
+    // An answer is not enough: a PUSH peer never sees one, and a REQ peer need not understand it.
+    const bury = (principal: string | null, payload: Frames, reason: TransportErrorReason) =>
+      Effect.suspend(() => options.bury({
+        transport: options.transport,
+        principal,
+        reason: reason._tag,
+        detail: new TransportError({ reason, chargeKey: null }).message,
+        body: Buffer.concat([...payload])
+      }))
 
-  const take = Effect.fnUntraced(function*(frames: Frames) {
-    const arrival = yield* desk.open(frames)
-    if (arrival._tag === "Unserved") {
-      return yield* Effect.andThen(Metric.update(ZmqMetrics.refusedRequests, 1), bury(null, frames, arrival.reason))
-    }
-    const { back, payload } = arrival
-    const { principal, refused } = senderOf(frames)
-    const body = payload.length === 1 ? payload[0] : undefined
-    const malformed = (detail: string) => {
-      const reason = new MalformedMessage({ detail, field: null })
-      return Effect.andThen(bury(principal, payload, reason), refuse(back, app.refuseUnread, reason))
-    }
-    if (body === undefined) return yield* malformed("expected one frame of JSON")
-    if (body.length > options.requestMaxBytes) return yield* malformed(`${body.length} bytes are more than ${options.requestMaxBytes}`)
-    return yield* Effect.matchEffect(decodeText(body), {
-      onFailure: (reason) => Effect.andThen(bury(principal, payload, reason), refuse(back, app.refuseUnread, reason)),
-      onSuccess: (text) => {
-        const call = app.read(text)
-        if (refused !== null) {
-          const reason = new Unauthorized({ detail: refused })
-          return Effect.all([Metric.update(ZmqMetrics.refusedPeers, 1), bury(principal, payload, reason), refuse(back, call.refuse, reason)], { discard: true })
+    const take = Effect.fnUntraced(function*(frames: Frames) {
+      const arrival = yield* desk.open(frames)
+      if (arrival._tag === "Unserved") {
+        return yield* Effect.andThen(Metric.update(ZmqMetrics.refusedRequests, 1), bury(null, frames, arrival.reason))
+      }
+      const { back, payload } = arrival
+      const { principal, refused } = senderOf(frames)
+      const body = payload.length === 1 ? payload[0] : undefined
+      const malformed = (reason: MalformedMessage) => Effect.andThen(bury(principal, payload, reason), refuse(back, app.refuseUnread(reason)))
+      if (body === undefined) return yield* malformed(new MalformedMessage({ detail: "expected one frame of JSON", field: null }))
+      if (body.length > options.requestMaxBytes) {
+        return yield* malformed(new MalformedMessage({ detail: `${body.length} bytes are more than ${options.requestMaxBytes}`, field: null }))
+      }
+      const text = decodeText(body)
+      if (Result.isFailure(text)) return yield* malformed(text.failure)
+      const read = app.read(text.success)
+      if (Result.isFailure(read)) {
+        yield* bury(principal, payload, read.failure)
+        return yield* refuse(back, app.refuseUnread(read.failure))
+      }
+      const call = read.success
+      if (refused !== null) {
+        const reason = new Unauthorized({ detail: refused })
+        return yield* Effect.all([Metric.update(ZmqMetrics.refusedPeers, 1), bury(principal, payload, reason), refuseAll(back, call, reason)], { discard: true })
+      }
+      if (call.malformed !== undefined) yield* bury(principal, payload, call.malformed)
+      if (closing) return yield* refuseAll(back, call, new PeerUnreachable({ endpoint: options.label, detail: "the server is closing" }))
+      if (workbench.taken() >= options.takenMax) return yield* refuseAll(back, call, new Backpressure({ endpoint: options.label, window: options.takenMax }))
+      workbench.take(back, call, principal === null ? context : Context.add(context, Principal, principal))
+    })
+
+    yield* Effect.addFinalizer(() =>
+      Effect.gen(function*() {
+        closing = true
+        workbench.close()
+        if (!(yield* workbench.settle(options.drainMs))) {
+          yield* Effect.logWarning(`${workbench.taken()} requests did not end within ${options.drainMs} ms and are cut short`)
+          workbench.cut()
+          yield* workbench.settle(cutMs)
         }
-        const buried = call.malformed === undefined ? Effect.void : bury(principal, payload, call.malformed)
-        if (closing) return refuse(back, call.refuse, new PeerUnreachable({ endpoint: options.label, detail: "the server is closing" }))
-        if (inFlight.size() >= options.takenMax) return refuse(back, call.refuse, new Backpressure({ endpoint: options.label, window: options.takenMax }))
-        const work = call.divisible && !back.whole
-          ? call.answerEach(end, (item) => outbox.put(back, item))
-          : Effect.flatMap(call.answer(end), (reply) => outbox.send(back, reply))
-        const ended = back.ended === undefined ? work : Effect.andThen(work, back.ended)
-        const known = principal === null ? ended : Effect.provideService(ended, Principal, principal)
-        return Effect.andThen(buried, inFlight.run(Effect.uninterruptible(known), call.size))
-      }
-    })
+        yield* Effect.timeoutOption(Effect.interruptible(desk.flush), cutMs)
+      })
+    )
+    // It goes on while the finalizer drains, so that late requests are refused instead of left without an answer.
+    yield* Queue.takeAll(desk.incoming).pipe(
+      Effect.flatMap((batch) => Effect.forEach(batch, take, { discard: true })),
+      // Those that are ready already leave at once, joined over the frames that came together.
+      Effect.andThen(Effect.sync(outbox.flush)),
+      Effect.forever,
+      Effect.ignore,
+      Effect.forkDetach
+    )
+    return yield* Effect.never
   })
-
-  yield* Effect.addFinalizer(() =>
-    Effect.gen(function*() {
-      closing = true
-      if (!(yield* inFlight.settle(options.drainMs))) {
-        yield* Effect.logWarning(`${inFlight.size()} requests did not end within ${options.drainMs} ms and are cut short`)
-        for (const callback of cuts) callback()
-        yield* inFlight.settle(cutMs)
-      }
-      yield* Effect.timeoutOption(Effect.interruptible(desk.flush), cutMs)
-    })
-  )
-  // It goes on while the finalizer drains, so that late requests are refused instead of left without an answer.
-  yield* Queue.takeAll(desk.incoming).pipe(
-    Effect.flatMap((batch) => Effect.forEach(batch, take, { discard: true })),
-    Effect.forever,
-    Effect.ignore,
-    Effect.forkDetach
-  )
-  return yield* Effect.never
-})

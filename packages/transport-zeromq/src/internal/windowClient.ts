@@ -4,19 +4,28 @@
  * Answers are matched by the request's id at the socket that hears them; what matches nothing is counted and dropped. A
  * request without an answer at its deadline is sent again until its schedule ends, always under the same id. The window
  * is the credit: libzmq's high-water mark is none, because the kernel's buffers hold more.
+ *
+ * What happens for each request is plain callbacks and one entry in a map; fibers are for frames and for time. A fiber, a
+ * span or a queue for each request would cost several times what the socket does.
  */
-import { Backpressure, type ChargeOutcome, type ChargeRequest, Closed, type SubmitError, TransportError, type WireCodec } from "@purser/core"
-import { Clock, Deferred, Effect, Latch, Metric, Queue, Result, type Schedule, type Scope, Semaphore } from "effect"
+import { Backpressure, Closed, type TransportErrorReason, TransportError } from "@purser/core"
+import { Clock, Effect, Latch, Metric, Result, type Schedule, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Frames } from "../ZmqSocket.ts"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Addresses } from "./addresses.ts"
 import { makeCarriers, type OpenCarrier } from "./carrier.ts"
-import { type Errand, failErrand, makeErrand, restErrand, takeReply } from "./errand.ts"
+import { type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
+
+/** How a window's requests and answers are written. No function throws. */
+export interface ClientWire<Req, A, E> {
+  readonly encodeRequests: (client: string, items: ReadonlyArray<{ readonly id: string; readonly deadlineMs: number; readonly request: Req }>) => string
+  readonly decodeReplies: (text: string) => Result.Result<ReadonlyArray<{ readonly id: string; readonly reply: ReplyOf<A, E> }>, TransportError>
+}
 
 /** Limits of a window, and what it needs to speak. */
-export interface WindowClientSettings {
-  readonly wire: WireCodec
+export interface WindowClientSettings<Req, A, E> {
+  readonly wire: ClientWire<Req, A, E>
   readonly label: string
   readonly addresses: Addresses
   readonly open: OpenCarrier
@@ -27,133 +36,181 @@ export interface WindowClientSettings {
   readonly joinMax: number
   /** After so many deadlines in silence the sockets are renewed; undefined: never. */
   readonly silencesMax: number | undefined
+  /** What errors of the transport call a request. */
+  readonly keyOf: (request: Req) => string | null
 }
 
-/** Submits one request and waits for its answer. */
-export interface WindowClient {
-  readonly submit: (request: ChargeRequest) => Effect.Effect<ChargeOutcome, SubmitError>
+/** Sends requests and waits for their answers. */
+export interface WindowClient<Req, A, E> {
+  readonly submit: (request: Req) => Effect.Effect<A, E | TransportError>
+  /** A result for each request, in order. */
+  readonly submitAll: (requests: ReadonlyArray<Req>) => Effect.Effect<ReadonlyArray<ReplyOf<A, E>>>
 }
 
 const silenceMaxMs = 60_000
 
 /** Makes a window; its socket is opened when it is first needed, and closed with the scope. */
-export const makeWindowClient = Effect.fnUntraced(function*(settings: WindowClientSettings): Effect.fn.Return<WindowClient, never, Scope.Scope> {
-  const { label, timeoutMs, window, wire } = settings
-  const errands = new Map<string, Errand>()
-  const waiting = yield* Queue.unbounded<Errand>()
-  const busy = yield* Latch.make(false)
-  const permits = yield* Semaphore.make(window)
-  const closed = new Closed({ endpoint: label, detail: "the client has been closed" })
-  let isClosed = false
-  /** Since when something was sent and nothing heard. */
-  let silentSinceMs: number | undefined
-  /** How long silence lasts until the sockets are renewed. It doubles: peers that are slow, not gone, need the connection that is there. */
-  let silenceMs = (settings.silencesMax ?? 0) * timeoutMs
+export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, A, E>): Effect.Effect<WindowClient<Req, A, E>, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    type Entry = Errand<Req, A, E>
+    const { keyOf, label, timeoutMs, window, wire } = settings
+    const clock = yield* Clock.Clock
+    const run = Effect.runForkWith(yield* Effect.context<never>())
+    const errands = new Map<string, Entry>()
+    /** Beyond the window, in the order in which they came. */
+    const queued = new Set<Entry>()
+    let waiting: Array<Entry> = []
+    const toSend = yield* Latch.make(false)
+    const busy = yield* Latch.make(false)
+    let isClosed = false
+    /** Since when something was sent and nothing heard. */
+    let silentSinceMs: number | undefined
+    /** How long silence lasts until the sockets are renewed. It doubles: peers that are slow, not gone, need the connection that is there. */
+    let silenceMs = (settings.silencesMax ?? 0) * timeoutMs
 
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      isClosed = true
-      for (const errand of errands.values()) failErrand(errand, closed)
-    }))
-
-  const stray = Metric.update(ZmqMetrics.strayReplies, 1)
-  const receive = Effect.fnUntraced(function*(frames: Frames) {
-    silentSinceMs = undefined
-    silenceMs = (settings.silencesMax ?? 0) * timeoutMs
-    // A server may answer under the empty delimiter of a REQ peer.
-    const body = frames.length === 2 && frames[0]!.length === 0 ? frames[1]! : frames[0]!
-    const replies = wire.decodeReplies(body.toString("utf8"))
-    if (Result.isFailure(replies)) {
-      yield* stray
-      return yield* Effect.logWarning("a reply cannot be read", replies.failure.message)
+    const wait = (errand: Entry) => {
+      errand.phase = "waiting"
+      errand.dueMs = clock.currentTimeMillisUnsafe() + timeoutMs
+      if (waiting.push(errand) === 1) toSend.openUnsafe()
     }
-    for (const { id, reply } of replies.success) {
-      const errand = errands.get(id)
-      if (errand === undefined || Deferred.isDoneUnsafe(errand.answer)) yield* stray
-      else if (takeReply(errand, reply)) errands.delete(id)
-      else if (errand.phase === "sent") yield* restErrand(errand, settings.retry, yield* Clock.currentTimeMillis, label)
+    const admit = (errand: Entry) => {
+      if (errands.size === 0) busy.openUnsafe()
+      errands.set(errand.id, errand)
+      wait(errand)
     }
-  })
-  const carriers = yield* makeCarriers(settings.addresses, settings.open, receive)
-
-  const isWaiting = ({ id, phase }: Errand) => phase === "waiting" && errands.has(id)
-  const sendFrame = Effect.fnUntraced(function*(some: ReadonlyArray<Errand>) {
-    const carrier = yield* carriers.current
-    // Some may have ended while there was no server.
-    const frame = some.filter(isWaiting)
-    if (frame.length === 0) return
-    const nowMs = yield* Clock.currentTimeMillis
-    for (const errand of frame) errand.phase = "sent"
-    silentSinceMs ??= nowMs
-    yield* carrier.send(wire.encodeRequests(
-      carrier.client,
-      frame.map(({ dueMs, id, request }) => ({ id, request, deadlineMs: Math.max(1, dueMs - nowMs) }))
-    ))
-  }, Effect.catch((error) => Effect.logDebug("a frame was not sent; its requests have a deadline", error.message)))
-  yield* Queue.takeAll(waiting).pipe(
-    // A turn for others that are about to be submitted: they go along.
-    Effect.tap(() => Effect.yieldNow),
-    Effect.zipWith(Queue.clear(waiting), (first, more) => [...new Set([...first, ...more])]),
-    Effect.flatMap((taken) =>
-      Effect.gen(function*() {
-        for (let rest = taken.filter(isWaiting); rest.length > 0; rest = rest.slice(settings.joinMax)) {
-          yield* sendFrame(rest.slice(0, settings.joinMax))
-        }
-      })),
-    Effect.forever,
-    Effect.forkScoped
-  )
-
-  const sweep = Effect.gen(function*() {
-    const nowMs = yield* Clock.currentTimeMillis
-    let expired = 0
-    for (const errand of errands.values()) {
-      if (errand.dueMs > nowMs) continue
-      if (errand.phase === "resting") {
-        errand.phase = "waiting"
-        errand.attempts++
-        errand.dueMs = nowMs + timeoutMs
-        yield* Metric.update(ZmqMetrics.resentRequests, 1)
-        Queue.offerUnsafe(waiting, errand)
-      } else {
-        expired++
-        yield* Metric.update(ZmqMetrics.timeouts, 1)
-        yield* restErrand(errand, settings.retry, nowMs, label)
+    const leave = (errand: Entry) => {
+      errand.phase = "over"
+      if (!errands.delete(errand.id)) return void queued.delete(errand)
+      if (queued.size === 0 || isClosed) return
+      for (const next of queued) {
+        queued.delete(next)
+        return admit(next)
       }
     }
-    if (expired === 0) return
-    if (settings.silencesMax === undefined || silentSinceMs === undefined || nowMs - silentSinceMs < silenceMs) return
-    silentSinceMs = undefined
-    silenceMs = Math.min(2 * silenceMs, silenceMaxMs)
-    yield* Metric.update(ZmqMetrics.renewedSockets, 1)
-    yield* Effect.logDebug("nothing was heard: the socket is renewed")
-    yield* carriers.renew
-  })
-  // One fiber for all deadlines: a timer for each request would cost more than the request.
-  yield* Effect.sleep(Math.min(100, Math.max(1, timeoutMs / 10))).pipe(
-    Effect.andThen(sweep),
-    Effect.andThen(Effect.suspend(() => errands.size === 0 ? Latch.close(busy) : Effect.void)),
-    (turn) => Effect.andThen(busy.await, turn),
-    Effect.forever,
-    Effect.forkScoped
-  )
+    const settle = (errand: Entry, reply: ReplyOf<A, E>) => {
+      if (errand.phase === "over") return
+      leave(errand)
+      errand.done(reply)
+    }
+    const fail = (errand: Entry, reason: TransportErrorReason) =>
+      settle(errand, Result.fail(new TransportError({ reason, chargeKey: keyOf(errand.request) })))
 
-  const carry = Effect.fnUntraced(function*(request: ChargeRequest) {
-    if (isClosed) return yield* new TransportError({ reason: closed, chargeKey: request.chargeKey })
-    const errand = makeErrand(randomUUID(), request, (yield* Clock.currentTimeMillis) + timeoutMs)
-    errands.set(errand.id, errand)
-    Latch.openUnsafe(busy)
-    Queue.offerUnsafe(waiting, errand)
-    return yield* Effect.ensuring(Deferred.await(errand.answer), Effect.sync(() => errands.delete(errand.id)))
-  })
-  const full = (request: ChargeRequest) =>
-    new TransportError({ reason: new Backpressure({ endpoint: label, window }), chargeKey: request.chargeKey })
+    const closed = new Closed({ endpoint: label, detail: "the client has been closed" })
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        isClosed = true
+        for (const errand of [...errands.values(), ...queued]) fail(errand, closed)
+      }))
 
-  return {
-    submit: (request) =>
-      settings.whenFull === "fail"
-        ? Effect.flatMap(permits.withPermitsIfAvailable(1)(carry(request)), (outcome) =>
-          outcome._tag === "None" ? Effect.fail(full(request)) : Effect.succeed(outcome.value))
-        : permits.withPermit(carry(request))
-  }
-})
+    const rest = (errand: Entry) => restErrand(errand, settings.retry, clock.currentTimeMillisUnsafe(), label, (reason) => fail(errand, reason))
+    const stray = Metric.update(ZmqMetrics.strayReplies, 1)
+    const receive = (frames: Frames): void => {
+      silentSinceMs = undefined
+      silenceMs = (settings.silencesMax ?? 0) * timeoutMs
+      // A server may answer under the empty delimiter of a REQ peer.
+      const body = frames.length === 2 && frames[0]!.length === 0 ? frames[1]! : frames[0]!
+      const replies = wire.decodeReplies(body.toString("utf8"))
+      if (Result.isFailure(replies)) {
+        return void run(Effect.andThen(stray, Effect.logWarning("a reply cannot be read", replies.failure.message)))
+      }
+      for (const { id, reply } of replies.success) {
+        const errand = errands.get(id)
+        if (errand === undefined) run(stray)
+        else if (Result.isFailure(reply) && reply.failure instanceof TransportError && reply.failure.isRetryable) {
+          errand.refusals = [...errand.refusals, reply.failure]
+          if (errand.phase === "sent") run(rest(errand))
+        } else settle(errand, reply)
+      }
+    }
+    const carriers = yield* makeCarriers(settings.addresses, settings.open, receive)
+
+    const sendFrame = Effect.fnUntraced(function*(some: ReadonlyArray<Entry>) {
+      const carrier = yield* carriers.current
+      // Some may have ended while there was no server.
+      const frame = some.filter(({ phase }) => phase === "waiting")
+      if (frame.length === 0) return
+      const nowMs = clock.currentTimeMillisUnsafe()
+      for (const errand of frame) errand.phase = "sent"
+      silentSinceMs ??= nowMs
+      yield* carrier.send(wire.encodeRequests(
+        carrier.client,
+        frame.map(({ dueMs, id, request }) => ({ id, request, deadlineMs: Math.max(1, dueMs - nowMs) }))
+      ))
+    }, Effect.catch((error) => Effect.logDebug("a frame was not sent; its requests have a deadline", error.message)))
+    yield* toSend.await.pipe(
+      // A turn for others that are about to be submitted: they go along.
+      Effect.andThen(Effect.yieldNow),
+      Effect.andThen(Effect.gen(function*() {
+        const taken = [...new Set(waiting)]
+        waiting = []
+        toSend.closeUnsafe()
+        for (let at = 0; at < taken.length; at += settings.joinMax) yield* sendFrame(taken.slice(at, at + settings.joinMax))
+      })),
+      Effect.forever,
+      Effect.forkScoped
+    )
+
+    const sweep = Effect.gen(function*() {
+      const nowMs = clock.currentTimeMillisUnsafe()
+      let expired = 0
+      for (const errand of errands.values()) {
+        if (errand.dueMs > nowMs) continue
+        if (errand.phase === "resting") {
+          errand.attempts++
+          yield* Metric.update(ZmqMetrics.resentRequests, 1)
+          wait(errand)
+        } else {
+          expired++
+          yield* Metric.update(ZmqMetrics.timeouts, 1)
+          yield* rest(errand)
+        }
+      }
+      if (expired === 0) return
+      if (settings.silencesMax === undefined || silentSinceMs === undefined || nowMs - silentSinceMs < silenceMs) return
+      silentSinceMs = undefined
+      silenceMs = Math.min(2 * silenceMs, silenceMaxMs)
+      yield* Metric.update(ZmqMetrics.renewedSockets, 1)
+      yield* Effect.logDebug("nothing was heard: the socket is renewed")
+      yield* carriers.renew
+    })
+    // One fiber for all deadlines: a timer for each request would cost more than the request.
+    yield* Effect.sleep(Math.min(100, Math.max(1, timeoutMs / 10))).pipe(
+      Effect.andThen(sweep),
+      Effect.andThen(Effect.sync(() => { if (errands.size === 0) busy.closeUnsafe() })),
+      (turn) => Effect.andThen(busy.await, turn),
+      Effect.forever,
+      Effect.forkScoped
+    )
+
+    const begin = (request: Req, done: Entry["done"]): Entry => {
+      const errand: Entry = makeErrand(randomUUID(), request, done)
+      if (isClosed) fail(errand, closed)
+      else if (errands.size < window) admit(errand)
+      else if (settings.whenFull === "fail") fail(errand, new Backpressure({ endpoint: label, window }))
+      else queued.add(errand)
+      return errand
+    }
+    const abandon = (errand: Entry) => {
+      if (errand.phase !== "over") leave(errand)
+    }
+
+    return {
+      submit: (request) =>
+        Effect.callback((resume) => {
+          const errand = begin(request, (reply) => resume(Result.isSuccess(reply) ? Effect.succeed(reply.success) : Effect.fail(reply.failure)))
+          return Effect.sync(() => abandon(errand))
+        }),
+      submitAll: (requests) =>
+        Effect.callback((resume) => {
+          const replies = new Array<ReplyOf<A, E>>(requests.length)
+          let left = requests.length
+          if (left === 0) resume(Effect.succeed(replies))
+          const mine = requests.map((request, index) =>
+            begin(request, (reply) => {
+              replies[index] = reply
+              if (--left === 0) resume(Effect.succeed(replies))
+            }))
+          return Effect.sync(() => mine.forEach(abandon))
+        })
+    }
+  })
