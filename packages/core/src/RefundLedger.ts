@@ -9,6 +9,7 @@ import type { ChargeKey } from "./ChargeKey.ts"
 import { makeRefundLedgerMemory } from "./internal/refundLedgerMemory.ts"
 import type { ChargeState, Ledger } from "./Ledger.ts"
 import type { LedgerError } from "./LedgerError.ts"
+import type { RebillAnswer, RebillInput } from "./Rebill.ts"
 import type { RefundKey, RefundOutcome, RefundReason, RefundRequest } from "./Refund.ts"
 
 /** Where a refund stands. `requested`: it is stored, and the processor may have been called. */
@@ -118,6 +119,10 @@ export class RefundLedger extends Context.Service<RefundLedger, {
   readonly handBack: (lease: RefundLease, retryAfterMs: number, detail: string) => Effect.Effect<void, LedgerError>
   /** Takes over up to `limit` refunds whose lease ran out, oldest first, skipping rows that others are taking. */
   readonly takeExpired: (worker: string, limit: number) => Effect.Effect<ReadonlyArray<ClaimedRefund>, LedgerError>
+  /** Opens the next revision of an identity whose payment went back: a planned charge with terms of its own, linked to the one before. */
+  readonly rebill: (input: RebillInput) => Effect.Effect<RebillAnswer, LedgerError>
+  /** The charge that bills this one anew, if there is one. */
+  readonly revisedBy: (chargeKey: ChargeKey) => Effect.Effect<ChargeKey | undefined, LedgerError>
   /** One refund. */
   readonly find: (refundKey: RefundKey) => Effect.Effect<RefundRecord | undefined, LedgerError>
   /** The refunds of one charge, oldest first. */

@@ -3,12 +3,12 @@
  * rule that they apply is core's, so that every store decides alike. Refunds are rare: nothing is batched here.
  */
 import {
-  asAlreadyRefundSettled, ChargeKey, decideRefund, type LedgerError, mayRecordRefund, type RefundClaimAnswer, RefundLedger,
+  asAlreadyRefundSettled, ChargeKey, decideRebill, decideRefund, type LedgerError, mayRecordRefund, type RebillAnswer, type RebillInput, type RefundClaimAnswer, RefundLedger,
   type RefundRequest, type RefundSettleAnswer, type RefundSettleInput, refundStateOf
 } from "@purser/core"
-import { type Config, Duration, Effect, Layer, type Schema } from "effect"
+import { type Config, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows } from "./internal/chargeRow.ts"
+import { decodeRows, recordOf, RecordRow } from "./internal/chargeRow.ts"
 import { ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import { leaseConfig } from "./internal/leaseConfig.ts"
 import { double, integer, text } from "./internal/params.ts"
@@ -17,6 +17,9 @@ import {
   RefundTotalRow, refundTotalOf, StoredRow
 } from "./internal/refundRow.ts"
 import * as Sql from "./internal/refundSql.ts"
+
+const Successor = Schema.Struct({ charge_key: ChargeKey })
+const GoneRow = Schema.Struct({ refunded_minor: Schema.BigInt, nothing_left: Schema.Boolean })
 
 /** Settings of the book. */
 export interface PgRefundLedgerOptions {
@@ -83,7 +86,37 @@ const make = Effect.fnUntraced(function*(options: PgRefundLedgerOptions) {
     return moves ? { _tag: "Settled", outcome } : { _tag: "Recorded", outcome: asAlreadyRefundSettled(outcome) }
   })
 
+  const revisedBy = (chargeKey: ChargeKey) =>
+    Effect.map(ask(Sql.successor, [text(chargeKey)], Successor), ([row]) => row?.charge_key)
+
+  const rebillOnce = Effect.fnUntraced(function*(input: RebillInput): Effect.fn.Return<RebillAnswer, StoreFailure> {
+    let key = input.chargeKey
+    let row: typeof RecordRow.Type | undefined
+    for (;;) {
+      row = (yield* ask(Sql.lockRevision, [text(key)], RecordRow))[0]
+      // Looked for under the lock: another may have opened the next revision while we waited for it.
+      const next = yield* revisedBy(key)
+      if (next === undefined) break
+      key = next
+    }
+    const [gone] = yield* ask(Sql.refunded, [text(key)], GoneRow)
+    const last = row === undefined ? undefined : yield* recordOf(row)
+    const receivedMinor = Number(row?.received_minor ?? 0n)
+    const refundedMinor = gone?.nothing_left === true ? receivedMinor : Number(gone?.refunded_minor ?? 0n)
+    const decision = decideRebill(last === undefined ? undefined : { ...last, receivedMinor, refundedMinor }, input)
+    if (decision._tag !== "Open") return decision
+    const { request, revises } = decision
+    yield* sql.unsafe(Sql.openRevision, [
+      text(request.chargeKey), text(request.namespace), text(request.customerId), text(request.billingPeriod), text(request.item ?? null),
+      BigInt(request.amountMinor), text(request.currency), text(request.stripeCustomerId), text(request.paymentMethod ?? null),
+      request.allowFuture === true, integer(request.revision ?? 0), text(revises), text(input.actor), text(input.reason)
+    ])
+    return { _tag: "Opened", request, revises }
+  })
+
   return RefundLedger.of({
+    rebill: (input) => named("bill anew", input.chargeKey, sql.withTransaction(rebillOnce(input))),
+    revisedBy: (chargeKey) => named("find revision", chargeKey, revisedBy(chargeKey)),
     claim: (request, worker) => named("claim refund", request.chargeKey, sql.withTransaction(claimOnce(request, worker))),
     settle: (input) => named("settle refund", input.outcome.chargeKey, sql.withTransaction(settleOnce(input))),
     extend: (lease) =>

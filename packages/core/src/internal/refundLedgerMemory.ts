@@ -7,7 +7,8 @@ import {
   type ClaimedRefund, type RefundEvent, refundHoldsMoney, type RefundClaimAnswer, type RefundLease, type RefundLedger, type RefundRecord,
   type RefundSettleAnswer, type RefundState, type RefundTotal
 } from "../RefundLedger.ts"
-import { memoryRows } from "./ledgerMemory.ts"
+import { decideRebill, type RebillAnswer } from "../Rebill.ts"
+import { memoryRows, plannedRow } from "./ledgerMemory.ts"
 import { decideRefund, mayRecordRefund, refundStateOf } from "../RefundRules.ts"
 
 interface Row extends RefundRecord {
@@ -59,6 +60,8 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
     }
   }
   const ofCharge = (chargeKey: ChargeKey) => [...rows.values()].filter((row) => row.chargeKey === chargeKey)
+
+  const successor = (chargeKey: ChargeKey) => [...charges.values()].find(({ revises }) => revises === chargeKey)?.chargeKey
 
   const owned = (lease: RefundLease): Row | undefined => {
     const row = rows.get(lease.refundKey)
@@ -155,6 +158,23 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
           .slice(0, limit)
           .map((row) => take(row, worker, "taken over"))
       ),
+    rebill: (input) =>
+      Effect.sync((): RebillAnswer => {
+        let key = input.chargeKey
+        for (let next = successor(key); next !== undefined; next = successor(key)) key = next
+        const row = charges.get(key)
+        const receivedMinor = row?.outcome?._tag === "Succeeded" ? row.outcome.amountReceivedMinor : 0
+        const gone = ofCharge(key)
+        const refundedMinor = gone.some(({ state }) => state === "already_refunded")
+          ? receivedMinor
+          : gone.filter(({ state }) => state === "succeeded").reduce((sum, { amountMinor }) => sum + amountMinor, 0)
+        const decision = decideRebill(row === undefined ? undefined : { ...row, receivedMinor, refundedMinor }, input)
+        if (decision._tag !== "Open") return decision
+        const { request, revises } = decision
+        charges.set(request.chargeKey, plannedRow(request, request.chargeKey, now(), revises, `billed anew by ${input.actor}: ${input.reason}`))
+        return { _tag: "Opened", request, revises }
+      }),
+    revisedBy: (chargeKey) => Effect.sync(() => successor(chargeKey)),
     find: (refundKey) => Effect.sync(() => rows.get(refundKey)),
     list: (chargeKey) => Effect.sync(() => ofCharge(chargeKey)),
     events: (refundKey) => Effect.sync(() => [...rows.get(refundKey)?.events ?? []]),

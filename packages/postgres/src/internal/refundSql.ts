@@ -2,6 +2,8 @@
  * The statements of the book of refunds. A claim is a transaction that holds the charge's row: what is left of a payment is
  * summed after the lock, so that two requests never see the same rest. Everything else is one statement.
  */
+import { recordColumns, terms } from "./ledgerReads.ts"
+
 const clock = `t as materialized (select purser.now() as now)`
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 const open = `('requested', 'pending')`
@@ -108,6 +110,31 @@ e as (${writeEvents("u", "refund_key, event_seq, now, state, state, lease_worker
 select ${claimed} from u order by ran_out_at, refund_key`
 
 const seen = `select ${columns}, ${epochMs("requested_at")} as requested_at_ms from purser.refunds`
+
+/** charge key */
+export const successor = `select charge_key from purser.charges where revises = $1::text`
+
+/** charge key. Holds the row until the transaction ends. */
+export const lockRevision = `select ${recordColumns} from purser.charges where charge_key = $1::text for no key update`
+
+/** charge key */
+export const refunded = `select coalesce(sum(amount_minor) filter (where state = 'succeeded'), 0)::bigint as refunded_minor,
+  coalesce(bool_or(state = 'already_refunded'), false) as nothing_left
+from purser.refunds where charge_key = $1::text`
+
+/** key, namespace, customer, period, item, amount, currency, Stripe customer, method, allow future, revision, revises, actor, reason */
+export const openRevision = `with ${clock},
+n as (
+  insert into purser.charges (${terms}, revises, state, planned_at, updated_at)
+  select $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::text, $8::text, $9::text, $10::boolean, $11::integer, $12::text, 'planned',
+    t.now, t.now from t
+  returning charge_key, planned_at
+),
+e as (
+  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
+  select charge_key, 1, planned_at, null, 'planned', null, 1, 'billed anew by ' || $13::text || ': ' || $14::text from n
+)
+select charge_key from n`
 
 /** refund key */
 export const find = `${seen} where refund_key = $1::text`
