@@ -89,7 +89,7 @@ layer(Layer.provideMerge(stores, TestDatabase.layerPostgres), { timeout: 120_000
         }
       })
       const publishers = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(publisher))
-      const write = (n: number) =>
+      const write = (n: number): Effect.Effect<unknown, unknown, SqlClient.SqlClient> =>
         n % 5 === 0
           ? Effect.ignore(sql.withTransaction(Effect.andThen(insertCharge(`gone-${n}`), Effect.fail("no"))))
           : n % 5 === 1

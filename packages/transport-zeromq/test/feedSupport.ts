@@ -111,11 +111,11 @@ export const readOn = Effect.fnUntraced(function*(start: FeedStart, options: Fee
     last: () => last,
     readTo: Effect.fnUntraced(function*(sequence) {
       const said: Array<FeedNotice> = []
-      while (last < sequence) {
+      for (;;) {
+        if (last >= sequence) return said
         const notice = yield* next
         if (notice._tag !== "Event" && notice._tag !== "Silent") said.push(notice)
       }
-      return said
     }),
     until: <T extends FeedNotice["_tag"]>(tag: T) =>
       Effect.gen(function*() {
