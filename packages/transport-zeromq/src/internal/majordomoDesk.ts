@@ -11,25 +11,32 @@ import type { ReplyDesk } from "./replyService.ts"
 /** Turns that an answer waits to find out whether it is the last one. */
 const turns = 4
 
+/** One fiber sends at a time, so that nothing comes after the final answer: the broker would have forgotten the request. */
 const wayBack = (job: Job): WayBack => {
-  let pending: string | undefined
-  const part = Effect.suspend(() => {
-    const text = pending
-    pending = undefined
-    return text === undefined ? Effect.void : job.answer(false, [text])
+  const texts: Array<string> = []
+  let final = false
+  let over = false
+  let sending = false
+  const sendAll = Effect.gen(function*() {
+    if (sending) return
+    sending = true
+    while (!over && (texts.length > 0 || final)) {
+      over = final && texts.length <= 1
+      yield* job.answer(over, [texts.shift() ?? ""])
+    }
+    sending = false
   })
   return {
     key: job.token,
     whole: false,
     send: (text) =>
-      Effect.andThen(part, Effect.suspend(() => {
-        pending = text
-        return Effect.asVoid(Effect.forkDetach(Effect.andThen(Effect.replicateEffect(Effect.yieldNow, turns, { discard: true }), part)))
-      })),
+      Effect.suspend(() => {
+        texts.push(text)
+        return Effect.asVoid(Effect.forkDetach(Effect.andThen(Effect.replicateEffect(Effect.yieldNow, turns, { discard: true }), sendAll)))
+      }),
     ended: Effect.suspend(() => {
-      const text = pending ?? ""
-      pending = undefined
-      return job.answer(true, [text])
+      final = true
+      return sendAll
     })
   }
 }
