@@ -31,6 +31,11 @@ export type { MessageSchema, Received, SubscriptionOptions, TypedPublisher, Type
 export interface PubSubClientOptions extends WindowClientOptions {
   /** Where this client takes answers in; one of its own. Needed where workers are on other machines, else a free one. */
   readonly returnEndpoint?: string | undefined
+  /**
+   * Workers that a request reaches at least (1). A client counts its connections; behind a forwarder it sees one, and
+   * has to be told, so that one worker's "another worker has it" is not taken for the last word.
+   */
+  readonly workersMin?: number | undefined
 }
 
 /** What a subscribing worker takes. */
@@ -77,6 +82,7 @@ const makeClient = Effect.fnUntraced(function*(
       wire,
       timeoutMs,
       joinMax,
+      workersMin: Math.max(1, options.workersMin ?? 1),
       back: () => ({ ...back, address: own ? defaultReturnAddress(endpoints) ?? back.address : back.address })
     }),
     timeoutMs,

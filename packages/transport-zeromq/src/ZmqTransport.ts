@@ -61,6 +61,7 @@ const settings = Config.all({
   whenFull: given(Config.Literals(["wait", "fail"], "PURSER_CLIENT_WHEN_FULL")),
   returnEndpoint: given(Config.String("PURSER_RETURN_ENDPOINT")),
   ackEndpoint: given(Config.String("PURSER_ACK_ENDPOINT")),
+  workersMin: given(whole("PURSER_PUB_SUB_WORKERS", 1)),
   concurrency: whole("PURSER_SERVER_CONCURRENCY", 1).pipe(Config.withDefault(256)),
   service: given(Config.NonEmptyString("PURSER_SERVICE")),
   credit: given(whole("PURSER_WORKER_CREDIT", 1)),
@@ -69,7 +70,7 @@ const settings = Config.all({
 })
 
 /** What every pattern's options have room for, or take no notice of. */
-type Configured = ReqRepLayerOptions & PushPullLayerOptions & MajordomoLayerOptions
+type Configured = ReqRepLayerOptions & PushPullLayerOptions & PubSubLayerOptions & MajordomoLayerOptions
 
 const configured: Effect.Effect<Configured, TransportError | Config.ConfigError, Scope.Scope> = Effect.gen(function*() {
   const { retries, ...options } = yield* settings

@@ -23,6 +23,8 @@ export interface PubSubCarrierOptions {
   readonly back: () => Endpoint
   readonly timeoutMs: number
   readonly joinMax: number
+  /** Workers that there are at least, for clients that cannot see them because a forwarder stands between. */
+  readonly workersMin: number
 }
 
 /** An item of a frame of our own, as it was encoded. */
@@ -31,6 +33,9 @@ interface Item {
   readonly deadline: number
   readonly body: unknown
 }
+
+/** Workers that are remembered by what they said. */
+const spokeMax = 1000
 
 /** Frames are our own: the window's codec has just written them. */
 const itemsOf = (text: string): ReadonlyArray<Item> => (JSON.parse(text) as { readonly items: ReadonlyArray<Item> }).items
@@ -48,12 +53,18 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
   let subscriptions = 0
   let connects = peers.filter(({ attach }) => attach === "connect")
   const binds = peers.some(({ attach }) => attach === "bind")
-  const workers = () =>
+  const connected = () =>
     binds && connects.length > 0
       ? Number.POSITIVE_INFINITY
       : binds
       ? subscriptions
       : connects.filter(({ address }) => address.startsWith("inproc://")).length + up.size
+  // One connection may lead to several workers, by way of a forwarder: those that spoke lately count too.
+  const spoke = new Map<string, number>()
+  const workers = () => Math.max(options.workersMin, spoke.size, connected())
+  const forget = (nowMs: number) => {
+    for (const [worker, atMs] of spoke) if (nowMs - atMs > 3 * timeoutMs) spoke.delete(worker)
+  }
   const held = makeHeldAnswers<Item>(workers)
 
   const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [options.back()], settings, sendTimeoutMs: 0, lingerMs: 0 })
@@ -95,16 +106,17 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
 
   const pass = (items: ReturnType<typeof held.due>) =>
     items.length === 0 ? Effect.void : Queue.offer(incoming, [Buffer.from(wire.encodeReplies(items))])
-  const answer = (frames: Frames) =>
+  const answer = (nowMs: number) => (frames: Frames) =>
     Effect.suspend(() => {
       const [worker, text] = frames.length === 2 ? [frames[0]!.toString("latin1"), frames[1]!] : ["", frames[0]!]
       const replies = wire.decodeReplies(text.toString("utf8"))
+      if (spoke.size < spokeMax) spoke.set(worker, nowMs)
       // The window counts what cannot be read.
       if (Result.isFailure(replies)) return Queue.offer(incoming, [text])
       return pass(replies.success.map((item) => held.take(worker, item)).filter((item) => item !== undefined))
     })
   yield* Queue.takeAll(pull.incoming).pipe(
-    Effect.flatMap((batch) => Effect.forEach(batch, answer, { discard: true })),
+    Effect.flatMap((batch) => Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.forEach(batch, answer(nowMs), { discard: true }))),
     Effect.forever,
     Effect.ensuring(Queue.end(incoming)),
     Effect.ignore,
@@ -112,6 +124,7 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
   )
   yield* Effect.sleep(Math.min(100, Math.max(1, timeoutMs / 20))).pipe(
     Effect.andThen(Clock.currentTimeMillis),
+    Effect.tap((nowMs) => Effect.sync(() => forget(nowMs))),
     Effect.flatMap((nowMs) => pass(held.due(nowMs))),
     Effect.andThen(Effect.suspend(() => held.size() === 0 ? Latch.close(busy) : Effect.void)),
     (turn) => Effect.andThen(busy.await, turn),
