@@ -125,7 +125,7 @@ const makeAuditor = () => {
   const pass = (quarters: number, frozen: (id: string) => boolean) => {
     for (let quarter = 0; quarter < quarters; quarter++) {
       nowMs += limits.heartbeatMs / 4
-      for (const [id, { finals }] of [...present]) if (!frozen(id)) happen({ _tag: "Heartbeat", worker: id, finals })
+      for (const [id, { finals }] of present) if (!frozen(id)) happen({ _tag: "Heartbeat", worker: id, finals })
       happen({ _tag: "Ticked" })
     }
   }
@@ -182,7 +182,7 @@ const play = (steps: typeof Steps.Type) => {
   }
   // In the end one worker for each service comes and does all that is left: what has not expired is answered.
   for (const of of [service, other]) happen({ _tag: "Ready", worker: `last-${of}`, service: of, credit: limits.creditMax })
-  for (const id of [...present.keys()]) if (!id.startsWith("last")) happen({ _tag: "Disconnected", worker: id })
+  for (const id of present.keys()) if (!id.startsWith("last")) happen({ _tag: "Disconnected", worker: id })
   for (let open = [...requests.values()].find(({ holder }) => holder !== undefined); open !== undefined; open = [...requests.values()].find(({ holder }) => holder !== undefined)) {
     happen({ _tag: "Answered", worker: open.holder!.worker, token: open.holder!.token, final: true, body: "done" })
   }

@@ -187,7 +187,7 @@ export const makeBrokerState = <Client, Body>(limits: BrokerLimits, startMs: num
     const stalledMs = nowMs - tickedAtMs
     tickedAtMs = nowMs
     if (stalledMs > heartbeatMs) for (const worker of workers.values()) worker.heardAtMs += stalledMs
-    for (const worker of [...workers.values()]) {
+    for (const worker of workers.values()) {
       if (nowMs - worker.heardAtMs > silentBeats * heartbeatMs) drop(worker, "silent", nowMs, actions)
     }
     for (const worker of workers.values()) {

@@ -14,17 +14,15 @@ const turns = 4
 /** One fiber sends at a time, so that nothing comes after the final answer: the broker would have forgotten the request. */
 const wayBack = (job: Job): WayBack => {
   const texts: Array<string> = []
-  let final = false
-  let over = false
-  let sending = false
+  const now = { ended: false, over: false, sending: false }
   const sendAll = Effect.gen(function*() {
-    if (sending) return
-    sending = true
-    while (!over && (texts.length > 0 || final)) {
-      over = final && texts.length <= 1
-      yield* job.answer(over, [texts.shift() ?? ""])
+    if (now.sending) return
+    now.sending = true
+    while (!now.over && (texts.length > 0 || now.ended)) {
+      now.over = now.ended && texts.length <= 1
+      yield* job.answer(now.over, [texts.shift() ?? ""])
     }
-    sending = false
+    now.sending = false
   })
   return {
     key: job.token,
@@ -35,7 +33,7 @@ const wayBack = (job: Job): WayBack => {
         return Effect.asVoid(Effect.forkDetach(Effect.andThen(Effect.replicateEffect(Effect.yieldNow, turns, { discard: true }), sendAll)))
       }),
     ended: Effect.suspend(() => {
-      final = true
+      now.ended = true
       return sendAll
     })
   }
