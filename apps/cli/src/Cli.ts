@@ -12,10 +12,12 @@ import { keyCommand } from "./commands/keyCommand.ts"
 import { keygenCommand } from "./commands/keygenCommand.ts"
 import { pauseCommand, resumeCommand } from "./commands/pauseCommand.ts"
 import { proxyCommand } from "./commands/proxyCommand.ts"
+import { rebillCommand } from "./commands/rebillCommand.ts"
 import { refundCommand } from "./commands/refundCommand.ts"
 import { auditCommand, reconcileCommand } from "./commands/reconcileCommand.ts"
 import { retryCommand } from "./commands/retryCommand.ts"
 import { runCommand } from "./commands/runCommand.ts"
+import { showCommand } from "./commands/showCommand.ts"
 import { simCommand } from "./commands/simCommand.ts"
 import { capCommand, statusCommand, sweepCommand } from "./commands/storeCommands.ts"
 import { vaultCommand } from "./commands/vaultCommand.ts"
@@ -28,7 +30,7 @@ export const version = "0.1.0"
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, refundCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
+  Command.withSubcommands([runCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
 )
 
 const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>

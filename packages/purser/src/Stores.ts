@@ -1,5 +1,5 @@
 /** The ledger, the cap, the run book, refunds, what webhooks keep and the order of events, on one database from the configuration, migrated when the layer is built. */
-import { type ChargePause, type DeadLetters, type EventLog, type Ledger, type ReconcileBook, type RunLedger, type Sightings, SpendCap, type WebhookInbox } from "@purser/core"
+import { type ChargePause, type DeadLetters, type EventLog, type Ledger, type ReconcileBook, type RefundLedger, type RunLedger, type Sightings, SpendCap, type WebhookInbox } from "@purser/core"
 import { Database, PgChargePause, PgDeadLetters, PgEventLog, PgLedger, PgReconcileBook, PgRefundLedger, PgRunLedger, PgSightings, PgSpendCap, PgWebhookInbox } from "@purser/postgres"
 import { Config, Effect, Layer } from "effect"
 
@@ -16,4 +16,4 @@ export const Stores = {
 }
 
 /** What {@link Stores} provides of the contracts. */
-export type StoreServices = Ledger | SpendCap | ChargePause | RunLedger | ReconcileBook | WebhookInbox | Sightings | DeadLetters | EventLog
+export type StoreServices = Ledger | SpendCap | ChargePause | RunLedger | RefundLedger | ReconcileBook | WebhookInbox | Sightings | DeadLetters | EventLog

@@ -10,6 +10,10 @@ export const identityFlags = {
   customer: Argument.String("CUSTOMER").pipe(Argument.withDescription("The customer id, as in the file")),
   period: Argument.String("PERIOD").pipe(Argument.withDescription("The billing period")),
   item: Flag.String("item").pipe(Flag.withDescription("The item, when the charge has one"), Flag.optional),
+  revision: Flag.Int("revision").pipe(
+    Flag.withDescription("Which billing anew, where the charge was billed anew (default: 0, the first)"),
+    Flag.withDefault(0)
+  ),
   namespace: Flag.String("namespace").pipe(Flag.withDescription(`The namespace (default: ${defaultNamespace})`), Flag.withDefault(defaultNamespace))
 } as const
 
@@ -18,6 +22,7 @@ export const readIdentity = Effect.fnUntraced(function*(given: {
   readonly customer: string
   readonly period: string
   readonly item: Option.Option<string>
+  readonly revision: number
   readonly namespace: string
 }) {
   const period = parsePeriod(given.period, { labels: yield* periodLabels })
@@ -27,6 +32,9 @@ export const readIdentity = Effect.fnUntraced(function*(given: {
     const problem = id === undefined ? undefined : idProblem(id)
     if (problem !== undefined) return yield* refused(`${name} ${JSON.stringify(id)} ${problem}`)
   }
-  const identity: ChargeIdentity = { customerId: given.customer, billingPeriod: period.success, item, namespace: given.namespace }
+  if (given.revision < 0) return yield* refused("--revision must not be negative")
+  const identity: ChargeIdentity = {
+    customerId: given.customer, billingPeriod: period.success, item, namespace: given.namespace, revision: given.revision
+  }
   return identity
 })

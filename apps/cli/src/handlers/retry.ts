@@ -1,42 +1,99 @@
-/** `purser retry`: takes one declined or rejected charge up again, by an explicit act that is kept with its reason. */
-import { type ChargeIdentity, chargeKeyOf, Ledger } from "@purser/core"
+/** `purser retry`: takes charges that ended unpaid up again, by an explicit act that is kept with its reason. */
+import { type ChargeIdentity, chargeKeyOf, type ChargeOutcome, type ChargeRecord, Ledger } from "@purser/core"
 import { ChargePipeline } from "@purser/engine"
 import { Stores } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
 import { Effect, Layer } from "effect"
 import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
+import { nextStep } from "../ui/nextStep.ts"
 import { note, out } from "../ui/Output.ts"
+import { watchPauses } from "./pause.ts"
 
-/** Who retries, and why. */
-export interface RetryOptions {
+interface Act {
   readonly actor: string
   readonly reason: string
   readonly dryRun: boolean
+  readonly json: boolean
 }
+
+/** Who retries one charge, why, and with what. */
+export interface RetryOptions extends Act {
+  readonly paymentMethod: string | undefined
+}
+
+const retryable = (state: ChargeRecord["state"]): state is "declined" | "rejected" | "requires_action" =>
+  state === "declined" || state === "rejected" || state === "requires_action"
+
+const layer = ChargePipeline.layer.pipe(Layer.provide(StripeGateway.layerConfig), Layer.provideMerge(Stores.layerConfig))
+
+/** Moves the charge to its next attempt and charges it. */
+const attempt = Effect.fnUntraced(function*(record: ChargeRecord, from: "declined" | "rejected" | "requires_action", act: Act, paymentMethod?: string) {
+  const ledger = yield* Ledger
+  const pipeline = yield* ChargePipeline
+  // The room of the old attempt goes back before the new one asks for its own.
+  yield* pipeline.releaseDue(1000)
+  const moved = yield* ledger.reopen({
+    chargeKeys: [record.chargeKey], from: [from], actor: act.actor, reason: act.reason, ...(paymentMethod === undefined ? {} : { paymentMethod })
+  })
+  return moved === 0 ? undefined : yield* pipeline.charge(record.request)
+})
+
+const textOf = (outcome: ChargeOutcome) => "detail" in outcome ? `${outcome._tag}: ${outcome.detail}` : outcome._tag
 
 /** Says what would move, moves it, and charges. */
 export const retry = (identity: ChargeIdentity, options: RetryOptions) =>
   Effect.gen(function*() {
+    yield* watchPauses
     const ledger = yield* Ledger
-    const pipeline = yield* ChargePipeline
-    const chargeKey = chargeKeyOf(identity)
-    const record = yield* ledger.find(chargeKey)
+    const record = yield* ledger.find(chargeKeyOf(identity))
     if (record === undefined) return yield* refused("the ledger holds no such charge")
-    if (record.state !== "declined" && record.state !== "rejected") {
-      return yield* refused(`the charge is ${record.state}: only declined and rejected ones are tried again`)
+    if (!retryable(record.state)) {
+      return yield* refused(`the charge is ${record.state}: only declined and rejected ones, and those that wait for the customer, are tried again`)
     }
-    yield* note(`${record.state} attempt ${record.attempt} of ${chargeKey} becomes attempt ${record.attempt + 1}`)
+    const method = options.paymentMethod === undefined ? "" : `, with ${options.paymentMethod}`
+    yield* note(`${record.state} attempt ${record.attempt} of ${record.chargeKey} becomes attempt ${record.attempt + 1}${method}`)
     if (options.dryRun) return
-    // The room of the old attempt goes back before the new one asks for its own.
-    yield* pipeline.releaseDue(1000)
-    yield* ledger.reopen({ chargeKeys: [chargeKey], from: [record.state], actor: options.actor, reason: options.reason })
-    const outcome = yield* pipeline.charge(record.request)
-    yield* out("detail" in outcome ? `${outcome._tag}: ${outcome.detail}` : outcome._tag)
-    if (outcome._tag !== "Succeeded") {
-      return yield* new CommandFailed({ text: "the charge is not paid", status: exitStatus.partial })
+    const outcome = yield* attempt(record, record.state, options, options.paymentMethod)
+    if (outcome === undefined) return yield* refused("somebody else has taken the charge up meanwhile")
+    yield* out(options.json ? JSON.stringify(outcome) : textOf(outcome))
+    if (outcome._tag === "Succeeded") return
+    const after = yield* ledger.find(record.chargeKey)
+    if (after !== undefined && !options.json) yield* note(nextStep(after))
+    return yield* new CommandFailed({ text: "the charge is not paid", status: exitStatus.partial })
+  }).pipe(Effect.scoped, Effect.provide(layer))
+
+const page = 500
+
+/** Tries every declined charge that is due by policy, each once. */
+export const retryDue = (options: Act) =>
+  Effect.gen(function*() {
+    yield* watchPauses
+    const ledger = yield* Ledger
+    const counts: Record<string, number> = {}
+    const tried = new Set<string>()
+    for (;;) {
+      const due = (yield* ledger.attemptsDue(page)).filter(({ chargeKey }) => !tried.has(chargeKey))
+      if (options.dryRun) {
+        for (const { attempt: before, chargeKey, request } of due) {
+          yield* note(`attempt ${before + 1} of ${chargeKey}: ${request.customerId} ${request.billingPeriod} ${request.item ?? ""}`)
+        }
+        return yield* out(`${due.length}${due.length === page ? " or more" : ""} charges are due`)
+      }
+      yield* Effect.forEach(due, (record) =>
+        Effect.gen(function*() {
+          tried.add(record.chargeKey)
+          const outcome = yield* Effect.result(attempt(record, "declined", options))
+          const name = outcome._tag === "Failure" ? "unresolved" : outcome.success === undefined ? "taken by others" : outcome.success._tag
+          if (outcome._tag === "Failure") yield* note(`${record.chargeKey} stays open: ${outcome.failure.message}`)
+          counts[name] = (counts[name] ?? 0) + 1
+        }), { concurrency: 16, discard: true })
+      if (due.length < page) break
     }
-  }).pipe(
-    Effect.provide(
-      ChargePipeline.layer.pipe(Layer.provide(StripeGateway.layerConfig), Layer.provideMerge(Stores.layerConfig))
-    )
-  )
+    const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+    yield* out(options.json
+      ? JSON.stringify({ due: total, ...counts })
+      : total === 0 ? "no charge is due" : `${total} charges were due: ${Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ")}`)
+    if (total > (counts["Succeeded"] ?? 0)) {
+      return yield* new CommandFailed({ text: "not all of them are paid", status: exitStatus.partial })
+    }
+  }).pipe(Effect.scoped, Effect.provide(layer))
