@@ -36,6 +36,12 @@ const patterns: Record<string, Through> = {
     device: "streamer",
     client: (endpoint, own) => ZmqTransport.layerPushPullClient({ ...common, ...own, endpoint, window: 50, joinMax: 8 }),
     server: (endpoint) => ZmqTransport.layerPushPullServer({ ...common, endpoint })
+  },
+  // Answers go past it here too.
+  "pub-sub through a forwarder": {
+    device: "forwarder",
+    client: (endpoint, own) => ZmqTransport.layerPubSubClient({ ...common, ...own, endpoint, window: 50, joinMax: 8 }),
+    server: (endpoint) => ZmqTransport.layerPubSubServer({ ...common, endpoint })
   }
 }
 
