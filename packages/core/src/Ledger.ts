@@ -107,6 +107,15 @@ export interface RenewInput {
   readonly paymentIntentId: string
 }
 
+/** A paid object of which the ledger knows nothing, and the row that it belongs to. */
+export interface AdoptInput {
+  readonly request: ChargeRequest
+  readonly paymentIntentId: string
+  /** What it was paid with. */
+  readonly paymentMethod: string | null
+  readonly worker: string
+}
+
 /** One row as people and reports see it. */
 export interface ChargeRecord {
   readonly chargeKey: ChargeKey
@@ -186,6 +195,13 @@ export class Ledger extends Context.Service<Ledger, {
    * `undefined` in any other state, and for a quarantined row. It is `processing` while its object is read.
    */
   readonly takeWaiting: (chargeKey: ChargeKey, worker: string) => Effect.Effect<ClaimedCharge | undefined, LedgerError>
+  /**
+   * Takes an object that was paid without the ledger's knowing into the row that it belongs to, in one act: a row without an
+   * object that nobody holds, or a new one. It is `processing` from then on, so that whoever goes on reads the object and
+   * asks nobody for money; a refused row moves to its next attempt. `undefined` where the row is held, names an object, is
+   * quarantined or has other terms.
+   */
+  readonly adopt: (input: AdoptInput) => Effect.Effect<ClaimedCharge | undefined, LedgerError>
   /** Rows of a period in the order of their key, after `afterKey`. */
   readonly page: (billingPeriod: string, afterKey: string, limit: number) => Effect.Effect<ReadonlyArray<ChargeRecord>, LedgerError>
   /** Settled charges that moved no money and whose room under the cap has not been given back yet. */

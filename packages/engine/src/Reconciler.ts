@@ -198,7 +198,7 @@ export class Reconciler extends Context.Service<Reconciler, {
             case "adopt":
               return !canAdopt(object!)
                 ? tell(record, finding, null)
-                : Effect.flatMap(dryRun ? Effect.succeed(true) : remedy.adopt(record.request, record, object!), (done) => tell(record, finding, done ? "adopted" : null))
+                : Effect.flatMap(dryRun ? Effect.succeed(true) : remedy.adopt(record.request, object!), (done) => tell(record, finding, done ? "adopted" : null))
             case "cancel":
               return Effect.flatMap(dryRun ? Effect.succeed(true) : remedy.cancel(record, object!), (done) => tell(record, finding, done ? "canceled" : null))
           }
@@ -236,7 +236,7 @@ export class Reconciler extends Context.Service<Reconciler, {
           }
           const request = object.status === "succeeded" && canAdopt(object) ? requestOf(object, options.methods ?? "named") : undefined
           const finding = { kind: "missing_here" as const, objects: [object], detail: "the ledger has no such row" }
-          const done = request !== undefined && (dryRun || (yield* remedy.adopt(request, undefined, object)))
+          const done = request !== undefined && (dryRun || (yield* remedy.adopt(request, object)))
           if (!done && !dryRun) yield* sightings.list(unknownOf(object, "missing_here", finding.detail))
           if (done && !dryRun) yield* sightings.unlist(object.id, "taken into the ledger by reconciliation")
           return yield* tell(undefined, finding, done ? "adopted" : null)

@@ -17,7 +17,7 @@ import { leaseConfig } from "./internal/leaseConfig.ts"
 import * as Batches from "./internal/ledgerBatches.ts"
 import * as Reads from "./internal/ledgerReads.ts"
 import * as Sql from "./internal/ledgerWrites.ts"
-import { double, integer, text, texts } from "./internal/params.ts"
+import { bigint, boolean, double, integer, text, texts } from "./internal/params.ts"
 import * as Watch from "./internal/watchSql.ts"
 import { makeGrowth } from "./internal/growth.ts"
 
@@ -135,6 +135,17 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
         row === undefined
           ? Effect.succeed(undefined)
           : Effect.map(requestOf(row, row.requested_method), (request) => claimedOf(row, request, row.charge_key, worker))),
+    adopt: ({ paymentIntentId, paymentMethod, request, worker }) => {
+      const { chargeKey } = request
+      return query("adopt", chargeKey, Watch.adopt, [
+        text(chargeKey), text(request.namespace), text(request.customerId), text(request.billingPeriod), text(request.item ?? null),
+        bigint(request.amountMinor), text(request.currency), text(request.stripeCustomerId), text(request.paymentMethod ?? null),
+        boolean(request.allowFuture === true), text(worker), text(paymentIntentId), text(paymentMethod), double(leaseMs), boolean(request.revision === undefined)
+      ], TakenRow, ([row]) =>
+        row === undefined
+          ? Effect.succeed(undefined)
+          : Effect.map(requestOf(row, row.requested_method), (kept) => ({ ...claimedOf(row, kept, row.charge_key, worker), resumed: true })))
+    },
     page: (billingPeriod, afterKey, limit) =>
       query("page charges", null, Watch.page, [text(billingPeriod), text(afterKey), integer(limit)], RecordRow, (rows) => Effect.forEach(rows, recordOf)),
     releaseDue: (limit) =>

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { ChargeKey } from "../ChargeKey.ts"
-import { asAlreadySettled, type ChargeOutcome, movedNothing } from "../ChargeOutcome.ts"
+import { asAlreadySettled, type ChargeOutcome, movedNothing, Processing } from "../ChargeOutcome.ts"
 import { Principal } from "../Principal.ts"
 import { type ChargeRequest, type ChargeTerms, chargeTerms } from "../ChargeRequest.ts"
 import type { ChargeEvent, ChargeState, ClaimAnswer, ClaimedCharge, Lease, Ledger, SettleAnswer, StateTotal } from "../Ledger.ts"
@@ -247,8 +247,32 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       Effect.sync(() => {
         const row = rows.get(chargeKey)
         if (row === undefined || row.quarantine !== null || (row.state !== "processing" && row.state !== "requires_action")) return undefined
-        if (row.state === "requires_action") move(row, "processing", worker, "its object has moved on")
+        if (row.state === "requires_action") {
+          row.outcome = new Processing({ chargeKey, alreadySettled: false, paymentIntentId: row.paymentIntentId ?? "" })
+          move(row, "processing", worker, "its object has moved on")
+        }
         return take(row, worker)
+      }),
+    adopt: ({ paymentIntentId, paymentMethod, request, worker }) =>
+      Effect.sync(() => {
+        const { chargeKey } = request
+        const found = rows.get(chargeKey)
+        if (found === undefined && request.revision !== undefined) return undefined
+        const row = found ?? plannedRow(request, chargeKey, now())
+        const isFree = row.state === "planned" || row.state === "rejected" || row.state === "declined"
+          || (row.state === "claimed" && row.leaseUntilMs <= now())
+        const { amountMinor, currency, stripeCustomerId } = row.request
+        const isSame = amountMinor === request.amountMinor && currency === request.currency && stripeCustomerId === request.stripeCustomerId
+        if (!isFree || !isSame || row.paymentIntentId !== null || row.quarantine !== null) return undefined
+        rows.set(chargeKey, row)
+        if (row.state === "rejected" || row.state === "declined") row.attempt += 1
+        row.paymentIntentId = paymentIntentId
+        row.paymentMethod = paymentMethod
+        row.outcome = new Processing({ chargeKey, alreadySettled: false, paymentIntentId })
+        row.releaseDue = false
+        row.nextAttemptAtMs = null
+        move(row, "processing", worker, `paid at the processor as ${paymentIntentId}`)
+        return { ...take(row, worker), resumed: true }
       }),
     page: (billingPeriod, afterKey, limit) =>
       Effect.sync(() =>

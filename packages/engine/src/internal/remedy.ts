@@ -35,23 +35,11 @@ export const makeRemedy = Effect.fnUntraced(function*(worker: string) {
   const pipeline = yield* ChargePipeline
 
   /** Ties a paid object to a row that names none, and records it. False when somebody else holds the row. */
-  const adopt = Effect.fnUntraced(function*(
-    request: ChargeRequest,
-    record: ChargeRecord | undefined,
-    object: AccountPayment
-  ): Effect.fn.Return<boolean, PipelineError> {
-    if (record?.state === "rejected" || record?.state === "declined") {
-      yield* ledger.reopen({ chargeKeys: [record.chargeKey], from: [record.state], actor: worker, reason: `paid at the processor as ${object.id}` })
-    }
-    const claimed = yield* ledger.claim(request, worker)
-    if (claimed._tag !== "Claimed" || claimed.charge.paymentIntentId !== null) return false
-    const { charge } = claimed
-    const attached = yield* ledger.attach({
-      lease: charge.lease, generation: charge.generation, paymentIntentId: object.id, paymentMethod: charge.paymentMethod ?? object.paymentMethod
-    })
-    if (attached._tag !== "Attached") return false
-    // As one that settles later: whatever the object says now is recorded, and nobody is asked for money.
-    const outcome = yield* pipeline.resume({ ...charge, state: "processing", resumed: true, paymentIntentId: object.id })
+  const adopt = Effect.fnUntraced(function*(request: ChargeRequest, object: AccountPayment): Effect.fn.Return<boolean, PipelineError> {
+    const charge = yield* ledger.adopt({ request, paymentIntentId: object.id, paymentMethod: object.paymentMethod, worker })
+    if (charge === undefined) return false
+    // It is one that settles later: whatever the object says now is recorded, and nobody is asked for money.
+    const outcome = yield* pipeline.resume(charge)
     return outcome._tag === "Succeeded"
   })
 

@@ -27,6 +27,8 @@ export const nullableDoubles: (values: ReadonlyArray<number | null>) => PgTypes.
 export const text = (value: string | null) => PgTypes.text(storable(value))
 /** `bigint` */
 export const bigint = (value: number | bigint | null) => PgTypes.int8(value === null ? null : BigInt(value))
+/** `boolean` */
+export const boolean = PgTypes.bool
 /** `integer` */
 export const integer = PgTypes.int4
 /** `double precision` */

@@ -7,6 +7,13 @@ import { recordColumns } from "./ledgerReads.ts"
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 const atMs = (parameter: string) => `to_timestamp(${parameter}::float8 / 1000)`
 
+/** What a taken row is read from; `now` must be in scope. */
+const takenColumns = `select charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method as requested_method,
+  allow_future, revision, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
+  coalesce(attached_payment_method, chosen_payment_method, payment_method) as payment_method,
+  coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${epochMs("first_claimed_at")} as first_claimed_at_ms,
+  ${epochMs("lease_until - now")} as lease_left_ms, ${epochMs("now - first_claimed_at")} as since_first_claim_ms`
+
 /** key, worker, lease ms. A row that waits for the customer becomes one whose object is being read. */
 export const takeWaiting = `with t as materialized (select purser.now() as now),
 f as materialized (
@@ -25,12 +32,48 @@ e as (
   select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt,
     case when from_state = 'requires_action' then 'its object has moved on' else 'taken over' end from u
 )
-select charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method as requested_method,
-  allow_future, revision, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
-  coalesce(attached_payment_method, chosen_payment_method, payment_method) as payment_method,
-  coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${epochMs("first_claimed_at")} as first_claimed_at_ms,
-  ${epochMs("lease_until - now")} as lease_left_ms, ${epochMs("now - first_claimed_at")} as since_first_claim_ms
+${takenColumns}
 from u`
+
+/**
+ * key, namespace, customer, period, item, amount, currency, Stripe customer, method as requested, allow future, worker, object, method
+ * as used, lease ms, whether a new row may be made (a revision is opened by an explicit act alone). A row without an object that nobody holds, or a new one, comes to name the object and waits for it.
+ */
+export const adopt = `with t as materialized (select purser.now() as now),
+f as materialized (
+  select c.charge_key, c.state as from_state from purser.charges c cross join t
+  where c.charge_key = $1::text and c.payment_intent_id is null and c.quarantine is null
+    and (c.state in ('planned', 'rejected', 'declined') or (c.state = 'claimed' and c.lease_until <= t.now))
+    and (c.amount_minor, c.currency, c.stripe_customer_id) = ($6::bigint, $7::text, $8::text)
+  for update of c
+),
+u as (
+  update purser.charges c set state = 'processing', payment_intent_id = $12::text, attached_payment_method = $13::text,
+    attempt = c.attempt + case when f.from_state in ('rejected', 'declined') then 1 else 0 end,
+    lease_worker = $11::text, lease_epoch = c.lease_epoch + 1, lease_until = t.now + $14::float8 * interval '1 millisecond',
+    first_claimed_at = coalesce(c.first_claimed_at, t.now), outcome_payment_intent_id = $12::text, charge_id = null, received_minor = null,
+    outcome_code = null, outcome_decline_code = null, outcome_detail = null, outcome_advice_code = null, next_attempt_at = null, settled_at = null, release_due = false,
+    event_seq = c.event_seq + 1, updated_at = t.now
+  from f, t where c.charge_key = f.charge_key
+  returning c.*, f.from_state, t.now
+),
+n as (
+  insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
+    payment_method, allow_future, state, payment_intent_id, outcome_payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
+    planned_at, updated_at)
+  select $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::text, $8::text, $9::text, $10::boolean, 'processing', $12::text, $12::text, $13::text,
+    $11::text, 1, t.now + $14::float8 * interval '1 millisecond', t.now, t.now, t.now
+  from t where $15::boolean and not exists (select 1 from purser.charges c where c.charge_key = $1::text)
+  on conflict (charge_key) do nothing
+  returning *, null::text as from_state, updated_at as now
+),
+w as (select * from u union all select * from n),
+e as (
+  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
+  select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt, 'paid at the processor as ' || payment_intent_id from w
+)
+${takenColumns}
+from w`
 
 /** period, after key, limit */
 export const page = `select ${recordColumns}

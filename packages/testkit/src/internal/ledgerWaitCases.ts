@@ -3,8 +3,10 @@ import { type ChargeKey, Declined, Ledger, Processing, RequiresAction } from "@p
 import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { chargeFor } from "../chargeFor.ts"
-import type { StoreClock } from "../StoreClock.ts"
-import { assertTrail, claim, claimedAndAttached, common, declined, longMs, mustFind, period, settle, succeeded } from "./ledgerSteps.ts"
+import { StoreClock } from "../StoreClock.ts"
+import {
+  assertTrail, attachTo, claim, claimedAndAttached, common, declined, longMs, many, mustClaim, mustFind, period, rejected, settle, succeeded, sweep
+} from "./ledgerSteps.ts"
 
 const waits = (chargeKey: ChargeKey, paymentIntentId: string) =>
   new RequiresAction({ ...common(chargeKey), paymentIntentId, detail: "the customer must authenticate" })
@@ -45,6 +47,8 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
         const { chargeKey } = charge.lease
         yield* settle(charge, waits(chargeKey, id), id)
         const taken = yield* take(chargeKey)
+        const meanwhile = yield* claim(taken.request)
+        assert.strictEqual(meanwhile._tag === "AlreadySettled" ? meanwhile.outcome._tag : meanwhile._tag, "Processing")
         const fact = outcome === "succeeded" ? succeeded(chargeKey, id) : outcome === "declined" ? declined(chargeKey, id) : waits(chargeKey, id)
         assert.strictEqual((yield* settle(taken, fact, id))._tag, "Settled")
         assert.strictEqual((yield* mustFind(chargeKey)).state, outcome)
@@ -101,5 +105,68 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
         after = rows.at(-1)!.chargeKey
       }
       assert.deepStrictEqual(keys, requests.map((request) => request.chargeKey as string).sort())
+    }))
+
+  const adopt = (request: ReturnType<typeof chargeFor>, paymentIntentId: string) =>
+    Effect.flatMap(Ledger, (ledger) => ledger.adopt({ request, paymentIntentId, paymentMethod: "pm_used", worker: "reconcile" }))
+
+  it.effect("adopts a paid object into a new row, which nobody charges whatever happens next", () =>
+    Effect.gen(function*() {
+      const request = chargeFor("adopt-new", period)
+      const { chargeKey } = request
+      const taken = yield* adopt(request, "pi_adopt_new")
+      assert.deepStrictEqual(
+        [taken?.state, taken?.paymentIntentId, taken?.attempt, taken?.resumed, taken?.request.customerId], ["processing", "pi_adopt_new", 1, true, "adopt-new"]
+      )
+      const again = yield* claim(request)
+      assert.strictEqual(again._tag === "AlreadySettled" ? again.outcome._tag : again._tag, "Processing", "a request of it is answered, not charged")
+      // The adopter dies: whoever takes over finds a charge that waits for its object.
+      yield* StoreClock.advance(longMs)
+      const [swept] = yield* sweep([chargeKey])
+      assert.deepStrictEqual([swept?.state, swept?.paymentIntentId], ["processing", "pi_adopt_new"])
+      assert.strictEqual((yield* settle(taken!, declined(chargeKey, "pi_adopt_new"), "pi_adopt_new"))._tag, "Recorded", "fenced off")
+      assert.strictEqual((yield* settle(swept!, succeeded(chargeKey, "pi_adopt_new"), "pi_adopt_new"))._tag, "Settled")
+      assert.include((yield* assertTrail(chargeKey)).map(({ detail }) => detail), "paid at the processor as pi_adopt_new")
+    }))
+
+  it.effect("adopts into rows without an object that nobody holds; a refused one moves to its next attempt", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const refused = yield* mustClaim(chargeFor("adopt-refused", period))
+      yield* settle(refused, rejected(refused.lease.chargeKey))
+      const again = yield* adopt(refused.request, "pi_adopt_refused")
+      assert.deepStrictEqual([again?.state, again?.attempt], ["processing", 2])
+      assert.isFalse((yield* ledger.releaseDue(many)).some(({ chargeKey }) => chargeKey === refused.lease.chargeKey), "its room is not given back any more")
+      const left = yield* mustClaim(chargeFor("adopt-left", period))
+      assert.isUndefined(yield* adopt(left.request, "pi_adopt_left"), "its worker holds it")
+      yield* StoreClock.advance(longMs)
+      assert.strictEqual((yield* adopt(left.request, "pi_adopt_left"))?.paymentIntentId, "pi_adopt_left")
+      assert.strictEqual((yield* attachTo(left, "pi_other"))._tag, "Lost")
+      yield* assertTrail(left.lease.chargeKey)
+    }))
+
+  it.effect("adopts into nothing that names an object, has other terms or waits for a person", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const attached = yield* claimedAndAttached(chargeFor("adopt-attached", period), "pi_adopt_own")
+      yield* settle(attached, declined(attached.lease.chargeKey, "pi_adopt_own"), "pi_adopt_own")
+      const other = yield* mustClaim(chargeFor("adopt-terms", period))
+      yield* settle(other, rejected(other.lease.chargeKey))
+      const held = yield* mustClaim(chargeFor("adopt-held", period))
+      yield* settle(held, rejected(held.lease.chargeKey))
+      yield* ledger.quarantine(held.lease, "a person looks")
+      for (const [row, request] of [[attached, attached.request], [other, chargeFor("adopt-terms", period, { amountMinor: 999 })], [held, held.request]] as const) {
+        const before = yield* ledger.events(row.lease.chargeKey)
+        assert.isUndefined(yield* adopt(request, "pi_adopt_none"))
+        assert.deepStrictEqual(yield* ledger.events(row.lease.chargeKey), before)
+      }
+    }))
+
+  it.effect("of many adoptions at once one is made", () =>
+    Effect.gen(function*() {
+      const request = chargeFor("adopt-many", period)
+      const taken = yield* Effect.all(Array.from({ length: 8 }, (_, index) => adopt(request, `pi_adopt_many_${index}`)), { concurrency: "unbounded" })
+      assert.strictEqual(taken.filter((charge) => charge !== undefined).length, 1)
+      yield* assertTrail(request.chargeKey)
     }))
 }
