@@ -20,7 +20,8 @@ import type {
   InvoiceItemRecord,
   InvoiceRecord,
   PaymentMethodRecord,
-  RefundRecord
+  RefundRecord,
+  TestClockRecord
 } from "./records.ts"
 import type { Call } from "./route.ts"
 import { SearchIndex } from "./SearchIndex.ts"
@@ -58,6 +59,13 @@ export interface Movement {
   readonly currency: string
 }
 
+/** What is due on a test clock. */
+interface ClockDue {
+  readonly clock: string
+  readonly dueS: number
+  readonly run: () => void
+}
+
 /** The state of one simulated Stripe account. */
 export class Account {
   readonly settings: AccountSettings
@@ -76,6 +84,7 @@ export class Account {
   readonly searchableIntents: SearchIndex<IntentRecord>
   readonly searchableCharges: SearchIndex<ChargeRecord>
   readonly searchableInvoices: SearchIndex<InvoiceRecord>
+  readonly clocks = new Collection<TestClockRecord>(() => null)
   readonly endpoints = new Collection<EndpointRecord>(() => null)
   readonly events: EventLog
   /** The request that is being answered; events name it. */
@@ -87,6 +96,7 @@ export class Account {
   /** Payments made since the journal last looked. */
   moved: Array<Movement> = []
 
+  private agenda: Array<ClockDue> = []
   /** When the account was made. */
   readonly openedS: number
 
@@ -112,16 +122,35 @@ export class Account {
     return Math.floor(this.nowMs / 1000)
   }
   /** The time in whole seconds for what belongs to this customer. */
-  nowSFor(_customerId: string | null): number {
-    return this.nowS
+  nowSFor(customerId: string | null): number {
+    return this.clocks.get(this.testClockOf(customerId) ?? "")?.frozenS ?? this.nowS
   }
   /** The test clock that this customer lives on. */
-  testClockOf(_customerId: string): string | null {
-    return null
+  testClockOf(customerId: string | null): string | null {
+    return this.clocks.size === 0 ? null : this.customers.get(customerId ?? "")?.testClock ?? null
   }
   /** Plans something on the clock of this customer. */
-  laterFor(_customerId: string | null, delayMs: number, run: () => void): void {
-    this.later(delayMs, run)
+  laterFor(customerId: string | null, delayMs: number, run: () => void): void {
+    const clock = this.clocks.get(this.testClockOf(customerId) ?? "")
+    if (clock === undefined) this.later(delayMs, run)
+    else this.agenda.push({ clock: clock.id, dueS: clock.frozenS + Math.ceil(delayMs / 1000), run })
+  }
+  /** Moves a test clock forward and stops at each thing that is due on the way. */
+  advanceClock(id: string, targetS: number): void {
+    const setTo = (frozenS: number): void => {
+      const clock = this.clocks.get(id)
+      if (clock !== undefined) this.clocks.put({ ...clock, frozenS: Math.max(clock.frozenS, frozenS) })
+    }
+    while (true) {
+      const next = this.agenda
+        .filter(({ clock, dueS }) => clock === id && dueS <= targetS)
+        .reduce<ClockDue | undefined>((first, item) => first === undefined || item.dueS < first.dueS ? item : first, undefined)
+      if (next === undefined) break
+      this.agenda = this.agenda.filter((item) => item !== next)
+      setTo(next.dueS)
+      next.run()
+    }
+    setTo(targetS)
   }
   /** A new id with Stripe's prefix. */
   nextId(prefix: string): string {
@@ -165,7 +194,8 @@ export class Account {
       description: null,
       phone: null,
       metadata: {},
-      defaultPaymentMethod: `${defaultPrefix}${id.slice(4)}`
+      defaultPaymentMethod: `${defaultPrefix}${id.slice(4)}`,
+      testClock: null
     }
   }
 

@@ -8,6 +8,7 @@
 export interface Kept {
   readonly id: string
   readonly seq: number
+  readonly createdS: number
 }
 
 /** Objects of one kind. The group is what lists ask for most: a customer, a charge, an invoice. */
@@ -16,6 +17,9 @@ export class Collection<A extends Kept> {
   private readonly order: Array<string> = []
   private readonly byGroup = new Map<string, Array<string>>()
   private readonly groupOf: (item: A) => string | null
+  /** True while each object is no older than the one before it; test clocks make some that are. */
+  inOrder = true
+  private latestS = 0
   /** Told of each change, before it is made. */
   onPut: ((id: string, before: A | undefined) => void) | undefined
 
@@ -36,7 +40,11 @@ export class Collection<A extends Kept> {
     const before = this.byId.get(item.id)
     this.onPut?.(item.id, before)
     this.byId.set(item.id, item)
-    if (before === undefined) this.order.push(item.id)
+    if (before === undefined) {
+      this.order.push(item.id)
+      if (item.createdS < this.latestS) this.inOrder = false
+      this.latestS = item.createdS
+    }
     const group = this.groupOf(item)
     // An update may name the group for the first time.
     if (group !== null && (before === undefined || this.groupOf(before) !== group)) {

@@ -51,6 +51,7 @@ const keptS = 30 * 24 * 60 * 60
 
 /** The events, oldest first inside. */
 export class EventLog {
+  readonly inOrder = true
   private readonly byId = new Map<string, EventRecord>()
   private order: Array<EventRecord> = []
   private readonly limit: number

@@ -107,7 +107,7 @@ export const attempt = (
   if (settlesLater) {
     const charge = newCharge(account, intent, method, "pending", null)
     if (method.behaviour.settlesByClock === true) {
-      account.later(account.settings.bankSettlesMs, () => {
+      account.laterFor(intent.customer, account.settings.bankSettlesMs, () => {
         // Someone else may have ended it, and a new attempt may be on its way.
         const now = account.intents.get(intent.id)
         if (now?.status === "processing" && now.latestCharge === charge.id) settle(account, intent.id, undefined)

@@ -135,7 +135,7 @@ const create = (account: Account, params: Params): Answer => {
   account.emit(`charge.${made.status}`, () => render.charge(made))
   if (made.status === "pending") {
     if (method.behaviour.settlesByClock === true) {
-      account.later(account.settings.bankSettlesMs, () => settleCharge(account, made.id, undefined))
+      account.laterFor(customer, account.settings.bankSettlesMs, () => settleCharge(account, made.id, undefined))
     }
     return shown(made)
   }

@@ -4,7 +4,9 @@
 import type Stripe from "stripe"
 import type { Account } from "./Account.ts"
 import { type Answer, missing, ok } from "./answer.ts"
+import { pageOf } from "./lists.ts"
 import { inHash, mergeMetadata, type Params, type Rule, text, textOr } from "./params.ts"
+import { listMethods } from "./paymentMethods.ts"
 import type { CustomerRecord } from "./records.ts"
 import * as render from "./render.ts"
 import type { Route } from "./route.ts"
@@ -38,8 +40,27 @@ const createRules = {
   ...shared,
   payment_method: "string",
   tax_id_data: "unsimulated",
-  test_clock: "unsimulated"
+  test_clock: "string"
 } as const satisfies Record<keyof Stripe.CustomerCreateParams, Rule>
+
+const listRules = {
+  created: "range",
+  email: "string",
+  ending_before: "string",
+  expand: "unsimulated",
+  limit: "int",
+  starting_after: "string",
+  test_clock: "string"
+} as const satisfies Record<keyof Stripe.CustomerListParams, Rule>
+
+const listMethodsRules = {
+  allow_redisplay: "unsimulated",
+  ending_before: "string",
+  expand: "unsimulated",
+  limit: "int",
+  starting_after: "string",
+  type: "string"
+} as const satisfies Record<keyof Stripe.CustomerListPaymentMethodsParams, Rule>
 
 const fields = (stored: CustomerRecord, params: Params): CustomerRecord => ({
   ...stored,
@@ -75,9 +96,13 @@ const save = (
 }
 
 const create = (account: Account, params: Params): Answer => {
+  const testClock = text(params, "test_clock") ?? null
+  const clock = account.clocks.get(testClock ?? "")
+  if (testClock !== null && clock === undefined) return missing("test clock", testClock, "test_clock", false)
   const blank: CustomerRecord = {
     id: account.nextId("cus_"),
-    createdS: account.nowS,
+    createdS: clock?.frozenS ?? account.nowS,
+    testClock,
     deleted: false,
     email: null,
     name: null,
@@ -115,10 +140,26 @@ const remove = (account: Account, _params: Params, id: string): Answer => {
   return ok(() => render.deletedCustomer(id))
 }
 
+const list = (account: Account, params: Params): Answer => {
+  const email = text(params, "email")
+  const clock = text(params, "test_clock")
+  const customers = Array.from(account.customers.values()).filter((customer) =>
+    !customer.deleted && (email === undefined || customer.email === email) && (clock === undefined || customer.testClock === clock)
+  )
+  return pageOf(customers, params, { url: "/v1/customers", what: "customer", show: render.customer })
+}
+
+const methodsOf = (account: Account, params: Params, id: string): Answer => {
+  const found = account.customer(id)
+  return found === undefined || found.deleted ? missing("customer", id, "customer", true) : listMethods(account, params, id)
+}
+
 /** The endpoints of this resource. */
 export const routes: ReadonlyArray<Route> = [
   { method: "POST", path: "customers", rules: createRules, handler: create },
-  { method: "GET", path: "customers/:id", rules: {}, handler: retrieve },
+  { method: "GET", path: "customers", rules: listRules, handler: list },
+  { method: "GET", path: "customers/:id/payment_methods", rules: listMethodsRules, handler: methodsOf },
+  { method: "GET", path: "customers/:id", rules: { expand: "unsimulated" }, handler: retrieve },
   { method: "POST", path: "customers/:id", rules: updateRules, handler: update },
   { method: "DELETE", path: "customers/:id", rules: {}, handler: remove }
 ]

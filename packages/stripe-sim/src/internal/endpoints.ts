@@ -16,10 +16,11 @@ import * as paymentMethods from "./paymentMethods.ts"
 import * as refunds from "./refunds.ts"
 import type { Call, Route } from "./route.ts"
 import * as search from "./search.ts"
+import * as testClocks from "./testClocks.ts"
 import * as webhookEndpoints from "./webhookEndpoints.ts"
 
 const routes: ReadonlyMap<string, Route> = new Map(
-  [customers, paymentMethods, paymentIntents, charges, refunds, disputes, invoiceItems, invoices, events, webhookEndpoints, search, balance]
+  [customers, paymentMethods, paymentIntents, charges, refunds, disputes, invoiceItems, invoices, events, webhookEndpoints, search, balance, testClocks]
     .flatMap(({ routes: of }) => of)
     .map((route) => [`${route.method} ${route.path}`, route])
 )

@@ -16,6 +16,8 @@ interface Listed {
 
 /** What can be paged: a collection, or the log of events. */
 export interface Listing<A> {
+  /** True when each object is no older than those that follow in `newestFirst`. */
+  readonly inOrder: boolean
   readonly get: (id: string) => A | undefined
   readonly newestFirst: (group?: string, belowSeq?: number) => Iterable<A>
 }
@@ -54,8 +56,11 @@ export const page = <A extends Listed>(
   const found: Array<A> = []
   const group = "group" in options ? options.group : text(params, "customer")
   for (const item of items.newestFirst(group, after === undefined ? undefined : cursor?.seq)) {
-    // Time never runs backwards, so everything further on is older still.
-    if (item.createdS < fromS) break
+    if (item.createdS < fromS) {
+      // Where time never ran backwards, everything further on is older still.
+      if (items.inOrder) break
+      continue
+    }
     if (after !== undefined && cursor !== undefined && item.seq >= cursor.seq) continue
     if (after === undefined && cursor !== undefined && item.seq <= cursor.seq) continue
     if (item.createdS > toS || options.where?.(item) === false) continue
@@ -71,4 +76,19 @@ export const page = <A extends Listed>(
     has_more: more,
     url: options.url
   }))
+}
+
+/** The page of objects that no collection holds, oldest first. */
+export const pageOf = <A extends { readonly id: string; readonly createdS: number }>(
+  objects: ReadonlyArray<A>,
+  params: Params,
+  options: { readonly url: string; readonly what: string; readonly show: (item: A) => unknown }
+): Answer => {
+  const items = objects.map((item, seq) => ({ id: item.id, createdS: item.createdS, seq, item }))
+  const listing: Listing<(typeof items)[number]> = {
+    inOrder: false,
+    get: (id) => items.find((item) => item.id === id),
+    newestFirst: () => items.toReversed()
+  }
+  return page(listing, params, { ...options, group: undefined, show: ({ item }) => options.show(item) })
 }

@@ -6,6 +6,7 @@
 import * as TestCards from "../TestCards.ts"
 import type { Account } from "./Account.ts"
 import { type Answer, invalid, missing, ok, refuse } from "./answer.ts"
+import { pageOf } from "./lists.ts"
 import { inHash, mergeMetadata, type Params, required, text } from "./params.ts"
 import type { PaymentMethodRecord } from "./records.ts"
 import * as render from "./render.ts"
@@ -77,6 +78,37 @@ const detach = (account: Account, _params: Params, id: string): Answer => {
   return show(detached)
 }
 
+/** The methods that are attached to a customer, with the default one that an account holds for every customer. */
+export const listMethods = (account: Account, params: Params, customerId: string): Answer => {
+  const customer = account.customer(customerId)
+  const named = customer?.defaultPaymentMethod ?? null
+  const standing = named === null || account.methods.has(named) ? undefined : account.paymentMethod(named)
+  const type = text(params, "type")
+  const methods = [
+    ...(standing === undefined ? [] : [standing]),
+    ...Array.from(account.methods.values()).filter((method) => method.customer === customerId)
+  ].filter((method) => type === undefined || method.behaviour.type === type)
+  return pageOf(methods, params, {
+    url: `/v1/customers/${customerId}/payment_methods`,
+    what: "payment_method",
+    show: render.paymentMethod
+  })
+}
+
+const list = (account: Account, params: Params): Answer => {
+  const customer = text(params, "customer")
+  return customer === undefined ? required("customer") : listMethods(account, params, customer)
+}
+
+const update = (account: Account, params: Params, id: string): Answer => {
+  const found = account.paymentMethod(id)
+  if (found === undefined) return missing("PaymentMethod", id, "payment_method", true)
+  const updated = { ...found, metadata: mergeMetadata(found.metadata, params) }
+  account.methods.set(updated.id, updated)
+  account.emit("payment_method.updated", () => render.paymentMethod(updated))
+  return show(updated)
+}
+
 /** The endpoints of this resource. */
 export const routes: ReadonlyArray<Route> = [
   {
@@ -85,6 +117,13 @@ export const routes: ReadonlyArray<Route> = [
     rules: { type: ["card"], card: "hash", metadata: "metadata" },
     handler: create
   },
+  {
+    method: "GET",
+    path: "payment_methods",
+    rules: { customer: "string", ending_before: "string", limit: "int", starting_after: "string", type: "string" },
+    handler: list
+  },
+  { method: "POST", path: "payment_methods/:id", rules: { metadata: "metadata" }, handler: update },
   { method: "GET", path: "payment_methods/:id", rules: {}, handler: retrieve },
   { method: "POST", path: "payment_methods/:id/attach", rules: { customer: "string" }, handler: attach },
   { method: "POST", path: "payment_methods/:id/detach", rules: {}, handler: detach }

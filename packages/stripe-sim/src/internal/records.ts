@@ -20,6 +20,8 @@ export interface CustomerRecord {
   readonly phone: string | null
   readonly metadata: MetadataRecord
   readonly defaultPaymentMethod: string | null
+  /** The test clock in whose time they live. */
+  readonly testClock: string | null
 }
 
 /** A payment method with what it does when charged. */
@@ -171,6 +173,15 @@ export interface DisputeRecord {
   readonly submissions: number
   readonly dueS: number
   readonly metadata: MetadataRecord
+}
+
+/** A clock that stands still until it is advanced. */
+export interface TestClockRecord {
+  readonly id: string
+  readonly seq: number
+  readonly createdS: number
+  readonly frozenS: number
+  readonly name: string | null
 }
 
 /** Where events are sent. */

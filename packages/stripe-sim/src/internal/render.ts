@@ -44,7 +44,7 @@ export const customer = (r: CustomerRecord): Stripe.Customer => ({
   preferred_locales: [],
   shipping: null,
   tax_exempt: "none",
-  test_clock: null
+  test_clock: r.testClock
 })
 
 /** What is left of a deleted customer. */
