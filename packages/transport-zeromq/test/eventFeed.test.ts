@@ -1,8 +1,11 @@
 /** The charge event feed over each network: every event once and in order, whatever is killed, lost, slow or trimmed. */
 import { assert, describe, it } from "@effect/vitest"
 import { type FeedError, type TransportError, TransportError as TransportFailure } from "@purser/core"
+import { allowKeys, Forwarder, generateKeyPair } from "@purser/transport-zeromq"
 import { Effect, Fiber } from "effect"
+import * as zmq from "zeromq"
 import { eventAt, lossyRelay, networks, publishOn, quick, readOn, scriptedLog } from "./feedSupport.ts"
+import { bare, freeAddress } from "./support.ts"
 
 const factsOf = (error: FeedError | TransportError): Record<string, unknown> => ({ ...error.reason })
 
@@ -189,6 +192,60 @@ for (const [network, addresses] of Object.entries(networks)) {
 }
 
 describe("event feed", () => {
+  it.live("passes through a forwarder, which may go and come back", () =>
+    Effect.gen(function*() {
+      const { append, log } = scriptedLog()
+      const [frontend, backend, replayEndpoint] = [yield* freeAddress, yield* freeAddress, yield* freeAddress]
+      yield* publishOn(log, { endpoint: `>${frontend}`, replayEndpoint })
+      const reader = yield* readOn({ _tag: "Beginning" }, { endpoint: backend, replayEndpoint, silentAfter: "200 millis" })
+      for (const round of [1, 2, 3]) {
+        yield* Effect.scoped(Effect.gen(function*() {
+          yield* Forwarder.open({ device: "forwarder", frontend, backend })
+          for (let n = 1; n <= 5; n++) {
+            yield* append(10)
+            yield* reader.readTo((round - 1) * 60 + n * 10)
+          }
+        }))
+        // Nobody passes these on.
+        yield* append(10)
+      }
+      yield* Forwarder.open({ device: "forwarder", frontend, backend })
+      yield* reader.readTo(180)
+    }), 60_000)
+
+  it.live("with CURVE a listed key follows, and nobody else", () =>
+    Effect.gen(function*() {
+      const { append, log } = scriptedLog()
+      const [fleet, alice, mallory] = [yield* generateKeyPair, yield* generateKeyPair, yield* generateKeyPair]
+      const at = { endpoint: yield* freeAddress, replayEndpoint: yield* freeAddress }
+      yield* append(10)
+      yield* publishOn(log, { ...at, socket: { curve: { own: fleet, clients: allowKeys({ alice: alice.publicKey }) } } })
+      const as = (own: typeof alice) => ({ ...at, silentAfter: "300 millis", socket: { ...quick.socket, curve: { own, serverKey: fleet.publicKey } } } as const)
+      const reader = yield* readOn({ _tag: "Beginning" }, as(alice))
+      yield* reader.readTo(10)
+      yield* append(5)
+      yield* reader.readTo(15)
+      const stranger = yield* readOn({ _tag: "Beginning" }, as(mallory))
+      assert.strictEqual((yield* stranger.next)._tag, "Silent")
+    }), 60_000)
+
+  it.live("answers what is no request with an error, and the next one with a page", () =>
+    Effect.gen(function*() {
+      const { append, log } = scriptedLog()
+      const at = { endpoint: yield* freeAddress, replayEndpoint: yield* freeAddress }
+      yield* append(3)
+      const { publisher } = yield* publishOn(log, at)
+      const dealer = yield* bare(() => new zmq.Dealer({ linger: 0 }))
+      dealer.connect(at.replayEndpoint)
+      const ask = (...frames: Array<string>) => Effect.promise(() => dealer.send(frames).then(() => dealer.receive()))
+      for (const frames of [["ICANHAZ?", "not JSON"], ["ICANHAZ?"], ["HELLO", "{}"], ["ICANHAZ?", "{\"v\":2}"], ["ICANHAZ?", "{\"v\":1,\"id\":\"x\",\"limit\":1e9,\"want\":{\"head\":true}}"], ["x".repeat(100_000), "y", "z"]]) {
+        const [verb, body] = yield* ask(...frames)
+        assert.deepStrictEqual([String(verb), JSON.parse(String(body)).error.reason._tag], ["ERROR", "FeedRefused"])
+      }
+      const [verb, body] = yield* ask("ICANHAZ?", JSON.stringify({ v: 1, id: "1", limit: 1, want: { head: true } }))
+      assert.deepStrictEqual([String(verb), JSON.parse(String(body))], ["KTHXBAI", { v: 1, id: "1", epoch: publisher.epoch, sequence: 3, next: null }])
+    }), 60_000)
+
   it.live("refuses remote addresses without encryption on either side", () =>
     Effect.gen(function*() {
       const { log } = scriptedLog()

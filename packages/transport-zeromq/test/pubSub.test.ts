@@ -3,7 +3,7 @@ import { ChargeClient, ChargeInProgress, type ChargeRequest, LedgerError, Princi
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { MockGateway } from "@purser/testkit/MockGateway"
 import { TestPipeline } from "@purser/testkit/TestPipeline"
-import { allowKeys, generateKeyPair, type PubSubClientOptions, ZmqMetrics, ZmqTransport } from "@purser/transport-zeromq"
+import { allowKeys, Forwarder, generateKeyPair, type PubSubClientOptions, ZmqMetrics, ZmqTransport } from "@purser/transport-zeromq"
 import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Schedule, Scope } from "effect"
 import * as zmq from "zeromq"
 import { bare, freeAddress, paid, reasonOf, serveOn } from "./support.ts"
@@ -55,6 +55,27 @@ describe("pub-sub", () => {
       assert.isUndefined(submitted.pollUnsafe())
       yield* both.open
       assert.deepStrictEqual(yield* Fiber.join(submitted), paid(request))
+    }), 60_000)
+
+  it.live("behind a forwarder the first fact is the answer too", () =>
+    Effect.gen(function*() {
+      const [frontend, backend] = [yield* freeAddress, yield* freeAddress]
+      yield* Forwarder.open({ device: "forwarder", frontend, backend })
+      const told = yield* Ref.make(0)
+      const go = yield* Latch.make(false)
+      yield* serveOn(ZmqTransport.layerPubSubServer({ endpoint: `>${backend}` }), (request) => Effect.as(go.await, paid(request)))
+      yield* serveOn(ZmqTransport.layerPubSubServer({ endpoint: `>${backend}` }), (request) =>
+        Effect.andThen(Ref.update(told, (n) => n + 1), Effect.fail(inProgress(request))))
+      // The forwarder tells of one subscription for both, so that a request may have to be published twice to reach both.
+      const client = yield* clientOf({ requestTimeout: "500 millis", retry: Schedule.spaced("10 millis"), endpoint: frontend, workersMin: 2 })
+      const requests = ["a", "b", "c"].map((customer) => chargeFor(customer, "2026-07"))
+      const submitted = yield* Effect.forkChild(Effect.forEach(requests, (request) => Effect.retry(client.submit(request), { while: ({ isRetryable }) => isRetryable }), { concurrency: 3 }))
+      while ((yield* Ref.get(told)) < 3) yield* Effect.sleep("5 millis")
+      yield* go.open
+      assert.deepStrictEqual(yield* Fiber.join(submitted), requests.map(paid))
+      // Both are known by now: what one of them has is never the other's last word.
+      const last = chargeFor("d", "2026-07")
+      assert.deepStrictEqual(yield* client.submit(last), paid(last))
     }), 60_000)
 
   it.live("says that another worker has it when that one never answers", () =>

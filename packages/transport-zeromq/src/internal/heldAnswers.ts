@@ -4,6 +4,7 @@
  * A fact is one: an outcome, or an error that no retry would change. "Another worker has it", "I cannot reach my database"
  * or "I am closing" says only what this worker knows, and is held back while another one may still give the outcome. It
  * is let go when every worker that the request reached has answered so, or shortly before the sender gives up waiting.
+ * "Another worker has it" promises an outcome, perhaps of a worker that is not connected just now: it waits for all.
  */
 import type { ReplyItem } from "@purser/core"
 import { Result } from "effect"
@@ -47,11 +48,19 @@ const isUnknown = ({ reply }: ReplyItem): boolean => Result.isFailure(reply) && 
 const best = (answers: ReadonlyArray<ReplyItem>): ReplyItem =>
   answers.find((answer) => isUnknown(answer) && !isInProgress(answer)) ?? answers.find(isUnknown) ?? answers[0]!
 
-/** Makes it empty. `workers` counts those that can be reached now; infinite when it cannot be known. */
-export const makeHeldAnswers = <Body>(workers: () => number): HeldAnswers<Body> => {
+/** How many workers there are; infinite when it cannot be known. */
+export interface WorkerCounts {
+  /** Those that can be reached now. */
+  readonly reached: () => number
+  /** Those that there may be. */
+  readonly all: () => number
+}
+
+/** Makes it empty. */
+export const makeHeldAnswers = <Body>({ all, reached }: WorkerCounts): HeldAnswers<Body> => {
   const entries = new Map<string, Entry<Body>>()
   return {
-    publish: (publication) => void entries.set(publication.id, { publication, answers: new Map(), workers: workers() }),
+    publish: (publication) => void entries.set(publication.id, { publication, answers: new Map(), workers: reached() }),
     take: (worker, item) => {
       const entry = entries.get(item.id)
       if (entry === undefined) return item
@@ -60,10 +69,11 @@ export const makeHeldAnswers = <Body>(workers: () => number): HeldAnswers<Body> 
         return item
       }
       entry.answers.set(worker, item)
-      entry.workers = Math.max(entry.workers, workers(), 1)
-      if (entry.answers.size < entry.workers) return undefined
+      entry.workers = Math.max(entry.workers, reached(), 1)
+      const answers = [...entry.answers.values()]
+      if (answers.length < (answers.some(isInProgress) ? Math.max(entry.workers, all()) : entry.workers)) return undefined
       entries.delete(item.id)
-      return best([...entry.answers.values()])
+      return best(answers)
     },
     due: (nowMs) => {
       const released: Array<ReplyItem> = []

@@ -61,11 +61,11 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
       : connects.filter(({ address }) => address.startsWith("inproc://")).length + up.size
   // One connection may lead to several workers, by way of a forwarder: those that spoke lately count too.
   const spoke = new Map<string, number>()
-  const workers = () => Math.max(options.workersMin, spoke.size, connected())
+  const reached = () => Math.max(options.workersMin, spoke.size, connected())
   const forget = (nowMs: number) => {
     for (const [worker, atMs] of spoke) if (nowMs - atMs > 3 * timeoutMs) spoke.delete(worker)
   }
-  const held = makeHeldAnswers<Item>(workers)
+  const held = makeHeldAnswers<Item>({ reached, all: () => Math.max(reached(), connects.length) })
 
   const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [options.back()], settings, sendTimeoutMs: 0, lingerMs: 0 })
   const xpub = yield* openZmqSocket(zmq, {
