@@ -8,7 +8,7 @@ import { Context, Effect, Layer, Option, type Redacted, Result, Schedule, Schema
 import { randomBytes } from "node:crypto"
 import { type Evidence, evidenceOf } from "./Evidence.ts"
 import { type FormProblem, type FormTerms, readAdjustment, readForm } from "./FormAmount.ts"
-import { answer, type Exchange, readBody, reset } from "./internal/exchange.ts"
+import { answer, cut, type Exchange, readBody, reset } from "./internal/exchange.ts"
 import { answered, forwarded, headerOf, timesGiven } from "./internal/headers.ts"
 import { type OwnAnswer, refuse, refuseForm, refuseReuse, storeUnavailable, upstreamUnreachable } from "./Refusal.ts"
 import { movesMoney, type Route, routeOf } from "./RoutePolicy.ts"
@@ -109,8 +109,9 @@ const make = Effect.gen(function*() {
     const body = verdict.request_body === null ? asked.body : Buffer.from(verdict.request_body, "base64")
     const result = yield* Effect.result(upstream.call({ method: asked.method, path, headers: headersFor(asked, key), body }))
     if (Result.isFailure(result)) {
-      const { code, sent } = result.failure
-      yield* record({ ...blank(asked, verdict), effect: sent ? "unknown" : "nothing", detail: code })
+      const { begun, code, sent } = result.failure
+      yield* record({ ...blank(asked, verdict), effect: sent ? "unknown" : "nothing", status: begun?.status ?? null, detail: code })
+      if (begun !== null) return yield* cut(exchange, begun.status, answered(begun.headers), begun.body)
       return yield* sent ? reset(exchange) : own(exchange, upstreamUnreachable(asked.requestId))
     }
     const got: UpstreamAnswer = result.success

@@ -10,10 +10,11 @@ import { answered } from "./internal/headers.ts"
 import type { Exchange } from "./internal/exchange.ts"
 import type { ProxySettings } from "./ProxyConfig.ts"
 
-/** No whole answer. `sent` is false only when not a byte of the request has left. */
+/** No whole answer. `sent` is false only when not a byte of the request has left; `begun` is what of the answer arrived. */
 export class UpstreamFailed extends Schema.TaggedError<UpstreamFailed>("@purser/spend-cap-proxy/UpstreamFailed")("UpstreamFailed", {
   sent: Schema.Boolean,
-  code: Schema.String
+  code: Schema.String,
+  begun: Schema.NullOr(Schema.Struct({ status: Schema.Int, headers: Schema.Array(Schema.String), body: Schema.Uint8Array }))
 }) {
   override get message() {
     return this.sent ? `Stripe's answer did not arrive (${this.code})` : `no connection to Stripe (${this.code})`
@@ -103,6 +104,7 @@ const make = Effect.fnUntraced(function*(settings: ProxySettings) {
             sent = true
           },
           onResponseStart: (controller, statusCode) => {
+            if (statusCode < 200) return
             status = statusCode
             headers = rawList(controller.rawHeaders)
           },
@@ -112,7 +114,8 @@ const make = Effect.fnUntraced(function*(settings: ProxySettings) {
             else chunks.push(chunk)
           },
           onResponseEnd: () => resume(Effect.succeed({ status, headers, body: Buffer.concat(chunks) })),
-          onResponseError: (_, error) => resume(Effect.fail(new UpstreamFailed({ sent, code: codeOf(error) })))
+          onResponseError: (_, error) =>
+            resume(Effect.fail(new UpstreamFailed({ sent, code: codeOf(error), begun: status === 0 ? null : { status, headers, body: Buffer.concat(chunks) } })))
         })
       }),
     pipe: (request, { response }) =>
@@ -145,7 +148,7 @@ const make = Effect.fnUntraced(function*(settings: ProxySettings) {
             response.end()
             resume(Effect.succeed({ status, headers }))
           },
-          onResponseError: (_, error) => resume(Effect.fail(new UpstreamFailed({ sent, code: codeOf(error) })))
+          onResponseError: (_, error) => resume(Effect.fail(new UpstreamFailed({ sent, code: codeOf(error), begun: null })))
         })
       })
   })

@@ -46,3 +46,12 @@ export const answer = ({ request, response }: Exchange, status: number, headers:
 
 /** Ends the connection as the upstream's end did: the client learns that nobody knows. */
 export const reset = ({ response }: Exchange): Effect.Effect<void> => Effect.sync(() => void response.socket?.resetAndDestroy())
+
+/** Passes on an answer that was cut, and cuts it at the same place. */
+export const cut = ({ response }: Exchange, status: number, headers: ReadonlyArray<string>, body: Uint8Array): Effect.Effect<void> =>
+  Effect.sync(() => {
+    if (response.destroyed || response.headersSent) return void response.socket?.destroy()
+    response.writeHead(status, [...headers])
+    response.flushHeaders()
+    response.write(body, () => response.socket?.destroy())
+  })
