@@ -1,5 +1,5 @@
 /** `purser status`: charges by period and state, and the caps. */
-import { type BillingPeriod, type Currency, Ledger, Money, SpendCap } from "@purser/core"
+import { type BillingPeriod, type Currency, Ledger, Money, RefundLedger, SpendCap } from "@purser/core"
 import { Stores } from "@purser/purser"
 import { Effect } from "effect"
 import { out } from "../ui/Output.ts"
@@ -11,9 +11,11 @@ export const status = (options: { readonly period: BillingPeriod | undefined; re
   Effect.gen(function*() {
     const totals = yield* (yield* Ledger).report(options.period)
     const caps = yield* (yield* SpendCap).report(options.period)
+    const refunds = yield* (yield* RefundLedger).report(options.period)
     if (options.json) {
       return yield* out(JSON.stringify({
         charges: totals.map((total) => ({ ...total, amountMinor: Number(total.amountMinor), receivedMinor: Number(total.receivedMinor) })),
+        refunds: refunds.map((total) => ({ ...total, amountMinor: Number(total.amountMinor) })),
         caps: capRows(caps)
       }))
     }
@@ -28,5 +30,12 @@ export const status = (options: { readonly period: BillingPeriod | undefined; re
       [3, 4, 5]
     ))
     if (quarantined > 0) yield* out(`${quarantined} charges are quarantined: Stripe's object differs from the row`)
+    if (refunds.length > 0) {
+      yield* out(`\n${table(
+        ["period", "currency", "refunds", "count", "refunded"],
+        refunds.map((total) => [total.billingPeriod, total.currency, total.state, String(total.refunds), money(total.amountMinor, total.currency)]),
+        [3, 4]
+      )}`)
+    }
     if (caps.length > 0) yield* out(`\n${capTable(caps)}`)
   }).pipe(Effect.provide(Stores.layerConfig))

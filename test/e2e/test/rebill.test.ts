@@ -1,0 +1,41 @@
+/** Refund, then bill again, through the command. */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { atDesk, csv } from "../src/Desk.ts"
+
+it.live("E11: a rerun is a no-op; billing anew is an act, once, with a key of its own, linked to the first", () =>
+  atDesk((desk) =>
+    Effect.gen(function*() {
+      const at = ["acme", "2026-07", "--item", "base"]
+      const rebill = (...more: ReadonlyArray<string>) => desk.purser(["rebill", ...at, "--reason", "right price", "--json", ...more])
+      const run = yield* desk.purser(["run", desk.write("bill.csv", csv("acme,2026-07,30.00,USD,cus_T001,pm_T001,base")), "--expected-total", "100.00", "--yes"])
+      assert.strictEqual(run.code, 0, run.stderr)
+      const early = yield* rebill("--amount", "28.00")
+      assert.strictEqual(early.code, 1)
+      assert.include(early.stderr, "0.00 usd of 30.00 usd were given back")
+      assert.strictEqual((yield* desk.purser(["refund", ...at, "--reason", "wrong price"])).code, 0)
+      const calls = yield* desk.calls
+      assert.strictEqual((yield* desk.purser(["run", desk.pathOf("bill.csv"), "--yes"])).code, 0)
+      assert.strictEqual(yield* desk.calls, calls)
+
+      const first = yield* rebill("--amount", "28.00")
+      assert.strictEqual(first.code, 0, first.stderr)
+      assert.deepInclude(first.json, { _tag: "Succeeded", amountReceivedMinor: 2800, alreadySettled: false, revision: 1 })
+      const again = yield* rebill("--amount", "28.00")
+      assert.deepInclude(again.json, { _tag: "Succeeded", alreadySettled: true, chargeKey: first.json!["chargeKey"], revision: 1 })
+      const other = yield* rebill("--amount", "27.00")
+      assert.strictEqual(other.code, 1, other.stderr)
+
+      const key = yield* desk.purser(["key", ...at])
+      assert.strictEqual(first.json!["revises"], key.stdout.trim())
+      assert.notStrictEqual(first.json!["chargeKey"], key.stdout.trim())
+      const shown = yield* desk.purser(["show", ...at, "--json"])
+      assert.deepInclude(shown.json, { state: "succeeded", revisedBy: first.json!["chargeKey"] })
+      const revision = yield* desk.purser(["show", ...at, "--revision", "1", "--json"])
+      assert.deepInclude(revision.json, { state: "succeeded", revises: key.stdout.trim() })
+      assert.include((yield* desk.purser(["status", "2026-07"])).stdout, "refunded")
+      const books = (yield* desk.sim.books).filter(({ customer }) => customer === "acme")
+      assert.strictEqual(books.reduce((sum, entry) => sum + entry.payments, 0), 2)
+      assert.strictEqual(books.reduce((sum, entry) => sum + (entry.refunds ?? 0), 0), 1)
+      assert.strictEqual(books.reduce((sum, entry) => sum + entry.amountMinor - (entry.refundedMinor ?? 0), 0), 2800)
+    })), 240_000)
