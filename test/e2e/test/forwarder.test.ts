@@ -9,7 +9,7 @@ import { freePort } from "../src/Proxy.ts"
 
 const rows = 60
 const address = Effect.map(freePort, (port) => `tcp://127.0.0.1:${port}`)
-const hurried = { PURSER_REQUEST_TIMEOUT: "1 second", PURSER_REQUEST_RETRIES: "1000", PURSER_HEARTBEAT: "500 millis", PURSER_CLIENT_JOIN: "4" }
+const hurried = { PURSER_REQUEST_TIMEOUT: "1 second", PURSER_REQUEST_RETRIES: "1000", PURSER_HEARTBEAT: "500 millis", PURSER_CLIENT_JOIN: "4", PURSER_PUB_SUB_WORKERS: "2" }
 
 interface Between {
   readonly transport: string
@@ -36,6 +36,12 @@ const kinds: Record<string, Between> = {
   "a streamer": {
     transport: "push-pull",
     command: (front, back) => ["forwarder", "--device", "streamer", "--frontend", front, "--backend", back],
+    says: "a forwarder passes messages on",
+    worker: (_, back) => `>${back}`
+  },
+  "a forwarder": {
+    transport: "pub-sub",
+    command: (front, back) => ["forwarder", "--device", "forwarder", "--frontend", front, "--backend", back],
     says: "a forwarder passes messages on",
     worker: (_, back) => `>${back}`
   }
