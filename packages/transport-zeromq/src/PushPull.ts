@@ -6,21 +6,25 @@
  * acknowledgement: it names the request, never a count of messages, and what is not acknowledged at its deadline is
  * delivered again, to whichever worker is next.
  */
-import { ChargeClient, type ChargeServer, type TransportError, Unauthorized } from "@purser/core"
+import { type ChargeClient, type ChargeServer, type TransportError, Unauthorized } from "@purser/core"
 import { type Config, Effect, Result, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { parseEndpoint } from "./Endpoint.ts"
 import { type AnnouncedAddresses } from "./internal/addresses.ts"
+import { chargeClient, chargeKeyOfRequest, textRequests } from "./internal/chargeClient.ts"
 import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
 import { senderOf } from "./internal/frameSeal.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, mayBeRemote, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
+import { serveApp, type ServerPlace } from "./internal/replyServer.ts"
 import { defaultReturnAddress, openReturns } from "./internal/returns.ts"
 import { openServerSocket } from "./internal/serverSocket.ts"
-import { traced } from "./internal/traced.ts"
+import { makeTypedClient } from "./internal/typedService.ts"
+import { makeTypedReplies } from "./internal/typedWire.ts"
 import { makeWindowClient } from "./internal/windowClient.ts"
 import { defaultRetry, type PatternServerOptions, type WindowClientOptions } from "./PatternOptions.ts"
+import type { ServiceClient, ServiceHandler, ServiceMessages, ServiceOptions } from "./ServiceMessages.ts"
 import { openZmqSocket } from "./ZmqSocket.ts"
 
 /** What a producer takes. Requests are joined by up to 16 into one frame: a frame goes to one worker. */
@@ -40,10 +44,7 @@ export interface PushPullServerOptions extends PatternServerOptions {
 // 128 requests of the greatest length still fit into a request's limit.
 const joinLimit = 128
 
-const makeClient = Effect.fnUntraced(function*(
-  options: PushPullClientOptions,
-  announced?: AnnouncedAddresses
-): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
+const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, announced: AnnouncedAddresses | undefined) {
   const endpoints = yield* readEndpoints(options, "connect")
   const zmq = yield* loadZeromq
   const settings = settingsOf(options)
@@ -76,10 +77,8 @@ const makeClient = Effect.fnUntraced(function*(
     return { client: randomUUID(), send: carrierSend(push, pull.bound[0]!), incoming: pull.incoming, reach: push.reach }
   })
   const limits = windowOf(options)
-  const window = yield* makeWindowClient({
+  return {
     ...limits,
-    wire: yield* wireOf(options),
-    keyOf: (request) => request.chargeKey,
     label: labelOf(endpoints),
     addresses: announced?.current ?? Effect.succeed(endpoints),
     open,
@@ -88,14 +87,21 @@ const makeClient = Effect.fnUntraced(function*(
     joinMax: Math.min(options.joinMax ?? 16, joinLimit),
     // Workers find a bound address again by themselves, and another one could not be bound in its place at once.
     silencesMax: binds ? undefined : limits.silencesMax
-  })
-  return ChargeClient.of({ submit: (request) => traced("ChargeClient.submit", window.submit(request)) })
+  }
 })
 
-const makeServer = Effect.fnUntraced(function*(
+const makeClient = Effect.fnUntraced(function*(
+  options: PushPullClientOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
+  const wire = yield* wireOf(options)
+  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), wire, keyOf: chargeKeyOfRequest }))
+})
+
+const openPlace = Effect.fnUntraced(function*(
   options: PushPullServerOptions,
   announced?: AnnouncedAddresses
-): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
+): Effect.fn.Return<ServerPlace, TransportError> {
   const endpoints = yield* readEndpoints(options, "bind")
   const settings = settingsOf(options)
   const allowPlain = mayBeRemote(options)
@@ -103,11 +109,9 @@ const makeServer = Effect.fnUntraced(function*(
     ? undefined
     : yield* Effect.fromResult(parseEndpoint(options.ackEndpoint, { attach: "connect", allowPlain }))
   const zmq = yield* loadZeromq
-  const wire = yield* wireOf(options)
   const label = labelOf(endpoints)
-  return makeChargeServer(options, {
+  return {
     transport: "push-pull",
-    wire,
     label,
     openDesk: Effect.gen(function*() {
       const returns = yield* openReturns({ zmq, settings, allowPlain, acknowledge, label, producersMax: options.producersMax ?? 64 })
@@ -128,8 +132,31 @@ const makeServer = Effect.fnUntraced(function*(
           })
       }
     })
-  })
+  }
 })
 
-/** Both sides of the pattern, for charges. `ZmqTransport` has them as layers. */
-export const PushPull = { makeClient, makeServer } as const
+const makeServer = Effect.fnUntraced(function*(
+  options: PushPullServerOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
+  return makeChargeServer(options, { ...(yield* openPlace(options, announced)), wire: yield* wireOf(options) })
+})
+
+/**
+ * A producer of any messages: each is pushed to one worker, its reply is the acknowledgement, and without one it is pushed
+ * again. Its sockets close with the scope.
+ */
+const client = <Req, Rep, Err = never>(
+  options: ServiceMessages<Req, Rep, Err> & ServiceOptions & Omit<PushPullClientOptions, "wire">
+): Effect.Effect<ServiceClient<Req, Rep, Err>, TransportError, Scope.Scope> =>
+  makeTypedClient(options, options, (wire) => Effect.flatMap(makeWindow(options, undefined), (window) => makeWindowClient({ ...window, ...textRequests, wire })))
+
+/** Works on any messages until interrupted. */
+const serve = <Req, Rep, Err = never>(
+  options: ServiceMessages<Req, Rep, Err> & Omit<PushPullServerOptions, "wire" | "ackEndpoint">,
+  handler: ServiceHandler<Req, Rep, Err>
+): Effect.Effect<never, TransportError> =>
+  Effect.flatMap(openPlace(options), (place) => serveApp(options, place, makeTypedReplies(options, handler, place.label)))
+
+/** Both sides of the pattern: `client` and `serve` for any messages, the others for charges (`ZmqTransport` has them as layers). */
+export const PushPull = { makeClient, makeServer, client, serve } as const

@@ -5,16 +5,20 @@
  * At-least-once: a request without an answer is sent again. The socket's routing id is made for its life and is part of
  * nothing that a payment depends on.
  */
-import { ChargeClient, type TransportError } from "@purser/core"
+import type { ChargeClient, TransportError } from "@purser/core"
 import { type Config, Effect, type Scope } from "effect"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
+import { chargeClient, chargeKeyOfRequest, textRequests } from "./internal/chargeClient.ts"
 import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
-import { makeRouterServer } from "./internal/routerServer.ts"
-import { traced } from "./internal/traced.ts"
+import { serveApp } from "./internal/replyServer.ts"
+import { makeRouterServer, openRouterPlace } from "./internal/routerServer.ts"
+import { makeTypedClient } from "./internal/typedService.ts"
+import { makeTypedReplies } from "./internal/typedWire.ts"
 import { makeWindowClient } from "./internal/windowClient.ts"
 import { defaultRetry, type PatternServerOptions, type WindowClientOptions } from "./PatternOptions.ts"
+import type { ServiceClient, ServiceHandler, ServiceMessages, ServiceOptions } from "./ServiceMessages.ts"
 import { openZmqSocket } from "./ZmqSocket.ts"
 
 /** What a client takes. Requests are joined by up to 64 into one frame. */
@@ -29,10 +33,7 @@ export interface RouterDealerServerOptions extends PatternServerOptions {
 // 128 requests of the greatest length still fit into a request's limit.
 const joinLimit = 128
 
-const makeClient = Effect.fnUntraced(function*(
-  options: RouterDealerClientOptions,
-  announced?: AnnouncedAddresses
-): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
+const makeWindow = Effect.fnUntraced(function*(options: RouterDealerClientOptions, announced: AnnouncedAddresses | undefined) {
   const endpoints = yield* readEndpoints(options, "connect")
   const binding = endpoints.find(({ attach }) => attach === "bind")
   if (binding !== undefined && announced === undefined) {
@@ -55,21 +56,40 @@ const makeClient = Effect.fnUntraced(function*(
       }),
       (socket) => ({ client: socket.routingId, send: carrierSend(socket), incoming: socket.incoming, reach: socket.reach })
     )
-  const window = yield* makeWindowClient({
+  return {
     ...windowOf(options),
-    wire: yield* wireOf(options),
-    keyOf: (request) => request.chargeKey,
     label: labelOf(endpoints),
     addresses: announced?.current ?? Effect.succeed(endpoints),
     open,
     timeoutMs,
     retry: options.retry ?? defaultRetry(3),
     joinMax: Math.min(options.joinMax ?? 64, joinLimit)
-  })
-  return ChargeClient.of({ submit: (request) => traced("ChargeClient.submit", window.submit(request)) })
+  }
 })
 
-const makeServer = (options: RouterDealerServerOptions, announced?: AnnouncedAddresses) => makeRouterServer({ ...options, transport: "router-dealer" }, announced)
+const makeClient = Effect.fnUntraced(function*(
+  options: RouterDealerClientOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
+  const wire = yield* wireOf(options)
+  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), wire, keyOf: chargeKeyOfRequest }))
+})
 
-/** Both sides of the pattern, for charges. `ZmqTransport` has them as layers. */
-export const RouterDealer = { makeClient, makeServer } as const
+const makeServer = (options: RouterDealerServerOptions, announced?: AnnouncedAddresses) =>
+  makeRouterServer({ ...options, transport: "router-dealer" }, announced)
+
+/** A client of a service with any messages: many requests in flight on one DEALER socket. Its sockets close with the scope. */
+const client = <Req, Rep, Err = never>(
+  options: ServiceMessages<Req, Rep, Err> & ServiceOptions & Omit<RouterDealerClientOptions, "wire">
+): Effect.Effect<ServiceClient<Req, Rep, Err>, TransportError, Scope.Scope> =>
+  makeTypedClient(options, options, (wire) => Effect.flatMap(makeWindow(options, undefined), (window) => makeWindowClient({ ...window, ...textRequests, wire })))
+
+/** Serves any messages at a ROUTER until interrupted, each request answered as soon as its handler is done. */
+const serve = <Req, Rep, Err = never>(
+  options: ServiceMessages<Req, Rep, Err> & Omit<RouterDealerServerOptions, "wire">,
+  handler: ServiceHandler<Req, Rep, Err>
+): Effect.Effect<never, TransportError> =>
+  Effect.flatMap(openRouterPlace({ ...options, transport: "router-dealer" }), (place) => serveApp(options, place, makeTypedReplies(options, handler, place.label)))
+
+/** Both sides of the pattern: `client` and `serve` for any messages, the others for charges (`ZmqTransport` has them as layers). */
+export const RouterDealer = { makeClient, makeServer, client, serve } as const

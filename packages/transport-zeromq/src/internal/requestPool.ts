@@ -5,16 +5,21 @@
  * Answers are matched by the request's id on the socket that asked; what matches nothing is counted and dropped. Only
  * troubles of the transport are tried again here: an error of the worker is an answer.
  */
-import { Backpressure, type ChargeOutcome, type ChargeRequest, Closed, RetriesExhausted, type SubmitError, TransportError, type WireCodec } from "@purser/core"
+import { Backpressure, Closed, RetriesExhausted, TransportError } from "@purser/core"
 import { Cause, Data, Deferred, Effect, Exit, Metric, Option, Queue, Result, type Schedule, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Frames } from "../ZmqSocket.ts"
+import { type ClientWire, joinChars, type WindowClient } from "./windowClient.ts"
 import { type LazyPirate, type LazyPirateOptions, makeLazyPirate } from "./lazyPirate.ts"
 
 /** Limits of a pool, and what it needs to speak. */
-export interface RequestPoolOptions extends LazyPirateOptions {
-  readonly wire: WireCodec
+export interface RequestPoolOptions<Req, A, E> extends LazyPirateOptions {
+  readonly wire: ClientWire<Req, A, E>
+  /** What errors of the transport call a request. */
+  readonly keyOf: (request: Req) => string | null
+  /** How long a request's text is, where requests may be long. */
+  readonly sizeOf?: ((request: Req) => number) | undefined
   readonly sockets: number
   /** Requests that may wait for a socket; one more is `Backpressure`. */
   readonly waitingMax: number
@@ -24,19 +29,14 @@ export interface RequestPoolOptions extends LazyPirateOptions {
   readonly retry: Schedule.Schedule<unknown, unknown>
 }
 
-/** Submits one request and waits for its answer. */
-export interface RequestPool {
-  readonly submit: (request: ChargeRequest) => Effect.Effect<ChargeOutcome, SubmitError>
-}
-
 /** An attempt whose frame was not answered in full. */
 class Unanswered extends Data.TaggedError("Unanswered")<{}> {}
 
 /** One request on its way. */
-interface Entry {
+interface Entry<Req, A, E> {
   readonly id: string
-  readonly request: ChargeRequest
-  readonly answer: Deferred.Deferred<ChargeOutcome, SubmitError>
+  readonly request: Req
+  readonly answer: Deferred.Deferred<A, E | TransportError>
   /** Servers' refusals, at most one an attempt. */
   readonly refusals: Array<TransportError>
   abandoned: boolean
@@ -44,11 +44,11 @@ interface Entry {
   onAbandon: Effect.Effect<unknown>
 }
 
-const isOpen = (entry: Entry) => !entry.abandoned && !Deferred.isDoneUnsafe(entry.answer)
-const withKey = (error: TransportError, entry: Entry) => new TransportError({ reason: error.reason, chargeKey: entry.request.chargeKey })
+const isOpen = <Req, A, E>(entry: Entry<Req, A, E>) => !entry.abandoned && !Deferred.isDoneUnsafe(entry.answer)
+const withKey = (error: TransportError, chargeKey: string | null) => new TransportError({ reason: error.reason, chargeKey })
 
 /** Gives each entry its answer. Fails while an entry is without one, so that the frame is sent again. */
-const distribute = (wire: WireCodec, entries: ReadonlyArray<Entry>, frames: Frames) =>
+const distribute = <Req, A, E>(wire: ClientWire<Req, A, E>, entries: ReadonlyArray<Entry<Req, A, E>>, frames: Frames) =>
   Effect.gen(function*() {
     const replies = wire.decodeReplies(frames.map((frame) => frame.toString("utf8")).join(""))
     if (Result.isFailure(replies)) {
@@ -59,23 +59,23 @@ const distribute = (wire: WireCodec, entries: ReadonlyArray<Entry>, frames: Fram
     for (const { id, reply } of replies.success) {
       const entry = entries.find((candidate) => candidate.id === id)
       if (entry === undefined) yield* Metric.update(ZmqMetrics.strayReplies, 1)
-      else if (Result.isFailure(reply) && reply.failure._tag === "TransportError" && reply.failure.isRetryable) entry.refusals.push(reply.failure)
+      else if (Result.isFailure(reply) && reply.failure instanceof TransportError && reply.failure.isRetryable) entry.refusals.push(reply.failure)
       else yield* Deferred.done(entry.answer, Result.isSuccess(reply) ? Exit.succeed(reply.success) : Exit.fail(reply.failure))
     }
     if (entries.some(isOpen)) return yield* new Unanswered()
   })
 
 /** What to say of an entry whose attempts are used up. Only when each attempt was refused is it known what came of them. */
-const verdict = (entry: Entry, error: TransportError | Unanswered, attempts: number, endpoint: string): TransportError => {
-  if (entry.refusals.length === attempts) {
-    return entry.refusals.find(({ outcome }) => outcome === "unknown") ?? entry.refusals[attempts - 1]!
+const verdict = (refusals: ReadonlyArray<TransportError>, error: TransportError | Unanswered, attempts: number, endpoint: string): TransportError => {
+  if (refusals.length === attempts) {
+    return refusals.find(({ outcome }) => outcome === "unknown") ?? refusals[attempts - 1]!
   }
   if (error._tag === "TransportError" && error.reason._tag === "Closed") return error
   return new TransportError({ reason: new RetriesExhausted({ endpoint, attempts }), chargeKey: null })
 }
 
 /** Sends a frame until every entry is answered; entries that are left get the last refusal or `RetriesExhausted`. */
-const work = Effect.fnUntraced(function*(options: RequestPoolOptions, pirate: LazyPirate, entries: ReadonlyArray<Entry>) {
+const work = Effect.fnUntraced(function*<Req, A, E>(options: RequestPoolOptions<Req, A, E>, pirate: LazyPirate, entries: ReadonlyArray<Entry<Req, A, E>>) {
   let attempts = 0
   const attempt = Effect.suspend(() => {
     const open = entries.filter(isOpen)
@@ -94,7 +94,7 @@ const work = Effect.fnUntraced(function*(options: RequestPoolOptions, pirate: La
     Effect.retry(options.retry),
     Effect.raceFirst(Deferred.await(abandoned)),
     Effect.catch((error) =>
-      Effect.forEach(entries.filter(isOpen), (entry) => Deferred.fail(entry.answer, withKey(verdict(entry, error, attempts, options.label), entry)))
+      Effect.forEach(entries.filter(isOpen), (entry) => Deferred.fail(entry.answer, withKey(verdict(entry.refusals, error, attempts, options.label), options.keyOf(entry.request))))
     ),
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause)
@@ -105,28 +105,37 @@ const work = Effect.fnUntraced(function*(options: RequestPoolOptions, pirate: La
 })
 
 /** Makes a pool; its sockets are opened when they are first needed, and closed with the scope. */
-export const makeRequestPool = Effect.fnUntraced(function*(options: RequestPoolOptions): Effect.fn.Return<RequestPool, never, Scope.Scope> {
-  const queue = yield* Queue.dropping<Entry>(options.waitingMax)
-  const entries = new Set<Entry>()
+export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: RequestPoolOptions<Req, A, E>): Effect.fn.Return<WindowClient<Req, A, E>, never, Scope.Scope> {
+  const queue = yield* Queue.dropping<Entry<Req, A, E>>(options.waitingMax)
+  const entries = new Set<Entry<Req, A, E>>()
   let closed = false
   const closedError = new TransportError({ reason: new Closed({ endpoint: options.label, detail: "the client has been closed" }), chargeKey: null })
 
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       closed = true
-      return Effect.forEach(entries, (entry) => Deferred.fail(entry.answer, withKey(closedError, entry)), { discard: true })
+      return Effect.forEach(entries, (entry) => Deferred.fail(entry.answer, withKey(closedError, options.keyOf(entry.request))), { discard: true })
     })
   )
 
   const slot = Effect.gen(function*() {
     const pirate = yield* makeLazyPirate(options)
+    /** Taken, and too long for the frame that it was taken for. */
+    let held: Entry<Req, A, E> | undefined
     return yield* Effect.gen(function*() {
-      const taken = [yield* Queue.take(queue)]
+      const taken = [held ?? (yield* Queue.take(queue))]
+      held = undefined
       // A fair share, so that one frame does not hold what idle sockets could carry.
       const share = Math.min(options.joinMax, Math.ceil((1 + (yield* Queue.size(queue))) / options.sockets))
+      let chars = options.sizeOf?.(taken[0]!.request) ?? 0
       while (taken.length < share) {
         const next = yield* Queue.poll(queue)
         if (Option.isNone(next)) break
+        chars += options.sizeOf?.(next.value.request) ?? 0
+        if (chars > joinChars) {
+          held = next.value
+          break
+        }
         taken.push(next.value)
       }
       const open = taken.filter(isOpen)
@@ -135,20 +144,19 @@ export const makeRequestPool = Effect.fnUntraced(function*(options: RequestPoolO
   })
   yield* Effect.forEach(Array.from({ length: options.sockets }), () => Effect.forkScoped(slot), { discard: true })
 
-  return {
-    submit: Effect.fnUntraced(function*(request) {
-      const entry: Entry = {
+  const submit = Effect.fnUntraced(function*(request: Req) {
+      const entry: Entry<Req, A, E> = {
         id: randomUUID(),
         request,
-        answer: yield* Deferred.make<ChargeOutcome, SubmitError>(),
+        answer: yield* Deferred.make<A, E | TransportError>(),
         refusals: [],
         abandoned: false,
         onAbandon: Effect.void
       }
-      if (closed) return yield* withKey(closedError, entry)
+      if (closed) return yield* withKey(closedError, options.keyOf(request))
       if (!(yield* Queue.offer(queue, entry))) {
         const full = new Backpressure({ endpoint: options.label, window: options.waitingMax })
-        return yield* new TransportError({ reason: full, chargeKey: request.chargeKey })
+        return yield* new TransportError({ reason: full, chargeKey: options.keyOf(request) })
       }
       entries.add(entry)
       return yield* Deferred.await(entry.answer).pipe(
@@ -158,6 +166,6 @@ export const makeRequestPool = Effect.fnUntraced(function*(options: RequestPoolO
         })),
         Effect.ensuring(Effect.sync(() => entries.delete(entry)))
       )
-    })
-  }
+  })
+  return { submit, submitAll: (requests) => Effect.forEach(requests, (request) => Effect.result(submit(request)), { concurrency: "unbounded" }) }
 })

@@ -10,6 +10,7 @@ import { makeChargeServer } from "./chargeServer.ts"
 import { openEnvelope } from "./envelope.ts"
 import { loadZeromq } from "./native.ts"
 import { labelOf, readEndpoints, settingsOf, wireOf } from "./patternOptions.ts"
+import type { ServerPlace } from "./replyServer.ts"
 import { openServerSocket } from "./serverSocket.ts"
 
 /** What it takes beside the common settings. */
@@ -20,20 +21,18 @@ export interface RouterServerOptions extends PatternServerOptions {
   readonly handover?: boolean | undefined
 }
 
-/** Makes the server. */
-export const makeRouterServer = Effect.fnUntraced(function*(
+/** Reads the settings; the socket is opened when a server begins. */
+export const openRouterPlace = Effect.fnUntraced(function*(
   options: RouterServerOptions,
   announced?: AnnouncedAddresses
-): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
+): Effect.fn.Return<ServerPlace, TransportError> {
   const endpoints = yield* readEndpoints(options, "bind")
   // A server that connects has no client at the other end, but a forwarder.
   const behindForwarder = endpoints.every(({ attach }) => attach === "connect")
   const settings = settingsOf(options)
   const zmq = yield* loadZeromq
-  const wire = yield* wireOf(options)
-  return makeChargeServer(options, {
+  return {
     transport: options.transport,
-    wire,
     label: labelOf(endpoints),
     openDesk: Effect.map(
       openServerSocket(zmq, { kind: "router", endpoints, settings, announced, handover: options.handover }),
@@ -43,7 +42,7 @@ export const makeRouterServer = Effect.fnUntraced(function*(
         open: (frames) => {
           const { envelope, payload } = openEnvelope(frames, behindForwarder)
           const back = {
-            key: envelope.map((frame) => frame.toString("hex")).join("."),
+            key: envelope.length === 1 ? `=${envelope[0]!.toString("latin1")}` : envelope.map((frame) => frame.toString("hex")).join("."),
             whole: envelope[envelope.length - 1]?.length === 0,
             send: (text: string) => socket.send([...envelope, text])
           }
@@ -51,5 +50,13 @@ export const makeRouterServer = Effect.fnUntraced(function*(
         }
       })
     )
-  })
+  }
+})
+
+/** Makes the server of charges. */
+export const makeRouterServer = Effect.fnUntraced(function*(
+  options: RouterServerOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
+  return makeChargeServer(options, { ...(yield* openRouterPlace(options, announced)), wire: yield* wireOf(options) })
 })

@@ -38,6 +38,8 @@ export interface WindowClientSettings<Req, A, E> {
   readonly silencesMax: number | undefined
   /** What errors of the transport call a request. */
   readonly keyOf: (request: Req) => string | null
+  /** How long a request's text is, where requests may be long: a frame of several takes no more than `joinChars`. */
+  readonly sizeOf?: ((request: Req) => number) | undefined
 }
 
 /** Sends requests and waits for their answers. */
@@ -48,6 +50,26 @@ export interface WindowClient<Req, A, E> {
 }
 
 const silenceMaxMs = 60_000
+
+/** UTF-16 units, each three bytes at the most: with the envelopes they fit into a request's limit. */
+export const joinChars = 256 * 1024
+
+/** How many requests from a place on leave in one frame. */
+export const joinable = <Req>(
+  waiting: ReadonlyArray<{ readonly request: Req }>,
+  at: number,
+  joinMax: number,
+  sizeOf: ((request: Req) => number) | undefined
+): number => {
+  const most = Math.min(joinMax, waiting.length - at)
+  if (sizeOf === undefined) return most
+  let chars = 0
+  for (let length = 0; length < most; length++) {
+    chars += sizeOf(waiting[at + length]!.request)
+    if (chars > joinChars && length > 0) return length
+  }
+  return most
+}
 
 /** Makes a window; its socket is opened when it is first needed, and closed with the scope. */
 export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, A, E>): Effect.Effect<WindowClient<Req, A, E>, never, Scope.Scope> =>
@@ -144,7 +166,10 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
         const taken = [...new Set(waiting)]
         waiting = []
         toSend.closeUnsafe()
-        for (let at = 0; at < taken.length; at += settings.joinMax) yield* sendFrame(taken.slice(at, at + settings.joinMax))
+        for (let at = 0; at < taken.length;) {
+          const length = joinable(taken, at, settings.joinMax, settings.sizeOf)
+          yield* sendFrame(taken.slice(at, at += length))
+        }
       })),
       Effect.forever,
       Effect.forkScoped

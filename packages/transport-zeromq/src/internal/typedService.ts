@@ -1,0 +1,42 @@
+/** The two sides of a service whose messages are schemas, on any pattern's sockets. */
+import { MalformedMessage, TransportError } from "@purser/core"
+import { Effect, Result } from "effect"
+import type { ServiceClient, ServiceOptions } from "../ServiceMessages.ts"
+import { traced } from "./traced.ts"
+import { jsonWriter, makeTypedWire, type Messages } from "./typedWire.ts"
+import type { ClientWire, WindowClient } from "./windowClient.ts"
+
+/** Makes the client of a service over whatever carries its texts. */
+export const makeTypedClient = <Req, Rep, Err, E, R>(
+  messages: Messages<Req, Rep, Err>,
+  options: ServiceOptions,
+  make: (wire: ClientWire<string, Rep, Err>) => Effect.Effect<WindowClient<string, Rep, Err>, E, R>
+): Effect.Effect<ServiceClient<Req, Rep, Err>, E, R> =>
+  Effect.map(make(makeTypedWire(messages)), (carried) => {
+    const requestMaxBytes = options.requestMaxBytes ?? 1024 * 1024
+    const encode = jsonWriter(messages.request)
+    const write = (request: Req): Result.Result<string, TransportError> =>
+      Result.mapError(
+        Result.flatMap(encode(request), (text) =>
+          // Room for the envelope around it.
+          Buffer.byteLength(text) + 1024 > requestMaxBytes
+            ? Result.fail(new MalformedMessage({ detail: `the request is longer than ${requestMaxBytes} bytes`, field: null }))
+            : Result.succeed(text)),
+        (reason) => new TransportError({ reason, chargeKey: null })
+      )
+    return {
+      request: (request) => {
+        const text = write(request)
+        return Result.isFailure(text) ? Effect.fail(text.failure) : traced("ServiceClient.request", carried.submit(text.success))
+      },
+      requestAll: (requests) => {
+        const texts = requests.map(write)
+        const sent = carried.submitAll(texts.flatMap((text) => Result.isSuccess(text) ? [text.success] : []))
+        return traced("ServiceClient.requestAll", Effect.map(sent, (replies) => {
+          let next = 0
+          return texts.map((text) => Result.isFailure(text) ? Result.fail(text.failure) : replies[next++]!)
+        }))
+      }
+    }
+  })
+
