@@ -8,6 +8,7 @@ import { deadLettersCommand } from "./commands/deadLettersCommand.ts"
 import { brokerCommand } from "./commands/brokerCommand.ts"
 import { eventsCommand, feedCommand } from "./commands/feedCommands.ts"
 import { forwarderCommand } from "./commands/forwarderCommand.ts"
+import { doctorCommand } from "./commands/doctorCommand.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
 import { keygenCommand } from "./commands/keygenCommand.ts"
 import { pauseCommand, resumeCommand } from "./commands/pauseCommand.ts"
@@ -30,7 +31,7 @@ export const version = "0.1.0"
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
+  Command.withSubcommands([runCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, doctorCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
 )
 
 const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>

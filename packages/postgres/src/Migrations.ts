@@ -105,6 +105,9 @@ export const run = Effect.fn("Migrations.run")(function*(record: MigrationRecord
   )
 })
 
+/** The schema version that this code makes. */
+export const codeVersion: number = steps(migrations).at(-1)?.version ?? 0
+
 /** The schema version of the database; 0 when it has none. */
 export const schemaVersion: Effect.Effect<number, MigrationFailed, SqlClient.SqlClient> = Effect.map(
   applied,
