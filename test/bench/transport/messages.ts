@@ -1,0 +1,61 @@
+/** The JSON that every program of this comparison moves, and how the two sides of one are told apart. */
+import { type ChargeRequest, Succeeded } from "@purser/core"
+import { chargeFor } from "@purser/testkit/chargeFor"
+import { Schema } from "effect"
+
+/** The messages of the service: the same fields as a charge and its outcome. */
+export const order = {
+  request: Schema.Struct({
+    namespace: Schema.String,
+    customer_id: Schema.String,
+    billing_period: Schema.String,
+    amount_minor: Schema.Int,
+    currency: Schema.String,
+    stripe_customer_id: Schema.String
+  }),
+  reply: Schema.Struct({
+    status: Schema.String,
+    charge_id: Schema.String,
+    payment_intent_id: Schema.String,
+    amount_received: Schema.Int
+  })
+}
+export type Order = typeof order.request.Type
+
+/** One request of the service. */
+export const orderOf = (index: number): Order => ({
+  namespace: "zmq-billing",
+  customer_id: `cust_${index}`,
+  billing_period: "2026-07",
+  amount_minor: 1000 + index,
+  currency: "usd",
+  stripe_customer_id: "cus_123"
+})
+
+/** Its reply. */
+export const replyTo = ({ amount_minor }: Order) => ({
+  status: "ok",
+  charge_id: "ch_3QZx2eZvKYlo2C1q0abcdefg",
+  payment_intent_id: "pi_3QZx2eZvKYlo2C1q0abcdefg",
+  amount_received: amount_minor
+})
+
+/** One charge, and the outcome of a handler that takes the money. */
+export const chargeOf = (index: number): ChargeRequest => chargeFor(`cust_${index}`, "2026-07", { amountMinor: 1000 + index })
+export const paid = ({ amountMinor, chargeKey }: ChargeRequest) =>
+  new Succeeded({
+    chargeKey,
+    alreadySettled: false,
+    paymentIntentId: "pi_3QZx2eZvKYlo2C1q0abcdefg",
+    chargeId: "ch_3QZx2eZvKYlo2C1q0abcdefg",
+    amountReceivedMinor: amountMinor
+  })
+
+/** Requests in flight, of every program. */
+export const window = 1000
+
+/** The patterns, and what is measured on each: raw zeromq.js, a service, a service in batches, charges. */
+export const patterns = ["router-dealer", "push-pull", "req-rep"] as const
+export const programs = ["raw", "service", "batch", "charges"] as const
+export type Pattern = (typeof patterns)[number]
+export type Program = (typeof programs)[number]

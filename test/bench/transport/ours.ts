@@ -1,0 +1,34 @@
+/** The same messages over Purser's patterns: as a service, as a service in batches, as charges. */
+import { ChargeClient, ChargeServer } from "@purser/core"
+import { PushPull, ReqRep, RouterDealer, ZmqTransport } from "@purser/transport-zeromq"
+import { Context, Effect, Layer, type Scope } from "effect"
+import { chargeOf, order, orderOf, paid, type Pattern, type Program, replyTo, window } from "./messages.ts"
+
+const services = { "router-dealer": RouterDealer, "push-pull": PushPull, "req-rep": ReqRep } as const
+const layers = {
+  "router-dealer": [ZmqTransport.layerRouterDealerClient, ZmqTransport.layerRouterDealerServer],
+  "push-pull": [ZmqTransport.layerPushPullClient, ZmqTransport.layerPushPullServer],
+  "req-rep": [ZmqTransport.layerReqRepClient, ZmqTransport.layerReqRepServer]
+} as const
+
+/** Serves for ever. */
+export const serveOurs = (pattern: Pattern, program: Program, endpoint: string): Effect.Effect<unknown, unknown> =>
+  program === "charges"
+    ? Effect.flatMap(ChargeServer, (server) => server.serve((request) => Effect.succeed(paid(request)))).pipe(Effect.provide(layers[pattern][1]({ endpoint })))
+    : services[pattern].serve({ ...order, endpoint }, (request) => Effect.succeed(replyTo(request)))
+
+const each = (concurrency: number, request: (index: number) => Effect.Effect<unknown, unknown>) => (count: number) =>
+  Effect.forEach(Array.from({ length: count }, (_, index) => index), request, { concurrency, discard: true })
+
+/** Sends a number of messages and waits for the answers. */
+export const connectOurs = Effect.fnUntraced(function*(pattern: Pattern, program: Program, endpoint: string): Effect.fn.Return<(count: number) => Effect.Effect<unknown, unknown>, unknown, Scope.Scope> {
+  const concurrency = pattern === "req-rep" ? 1 : window
+  const options = { endpoint, window, sockets: 1 }
+  if (program === "charges") {
+    const client = Context.get(yield* Layer.build(layers[pattern][0](options)), ChargeClient)
+    return each(concurrency, (index) => client.submit(chargeOf(index)))
+  }
+  const { request, requestAll } = yield* services[pattern].client({ ...order, ...options })
+  if (program === "batch") return (count) => requestAll(Array.from({ length: count }, (_, index) => orderOf(index)))
+  return each(concurrency, (index) => request(orderOf(index)))
+})

@@ -1,0 +1,75 @@
+/** zeromq.js by itself: one JSON message in a frame, a window of them, parsed and written on both sides. */
+import * as zmq from "zeromq"
+import { orderOf, type Pattern, replyTo, window } from "./messages.ts"
+
+const answer = (body: Buffer | undefined) => {
+  const { id, ...order } = JSON.parse(String(body))
+  return JSON.stringify({ id, ...replyTo(order) })
+}
+
+/** Serves for ever. */
+export const serveRaw = async (pattern: Pattern, endpoint: string, back: string): Promise<void> => {
+  if (pattern === "req-rep") {
+    const reply = new zmq.Reply()
+    await reply.bind(endpoint)
+    for await (const [body] of reply) await reply.send(answer(body))
+  }
+  if (pattern === "router-dealer") {
+    const router = new zmq.Router()
+    await router.bind(endpoint)
+    for await (const [peer, body] of router) await router.send([peer!, answer(body)])
+  }
+  const pull = new zmq.Pull()
+  await pull.bind(endpoint)
+  const push = new zmq.Push()
+  push.connect(back)
+  for await (const [body] of pull) await push.send(answer(body))
+}
+
+interface Sides {
+  readonly send: (text: string) => Promise<void>
+  readonly receive: () => Promise<ReadonlyArray<Buffer>>
+}
+
+const windowed = ({ receive, send }: Sides) => async (count: number) => {
+  const open = new Map<number, true>()
+  let sent = 0
+  let room: () => void = () => undefined
+  const sending = (async () => {
+    while (sent < count) {
+      if (open.size >= window) await new Promise<void>((resolve) => room = resolve)
+      open.set(sent, true)
+      await send(JSON.stringify({ id: sent, ...orderOf(sent) }))
+      sent++
+    }
+  })()
+  for (let answered = 0; answered < count;) {
+    if (open.delete(JSON.parse(String((await receive())[0])).id)) answered++
+    room()
+  }
+  await sending
+}
+
+/** Sends a number of messages and waits for the answers. */
+export const connectRaw = async (pattern: Pattern, endpoint: string, back: string): Promise<(count: number) => Promise<void>> => {
+  if (pattern === "req-rep") {
+    const request = new zmq.Request()
+    request.connect(endpoint)
+    return async (count) => {
+      for (let index = 0; index < count; index++) {
+        await request.send(JSON.stringify({ id: index, ...orderOf(index) }))
+        JSON.parse(String((await request.receive())[0]))
+      }
+    }
+  }
+  if (pattern === "router-dealer") {
+    const dealer = new zmq.Dealer()
+    dealer.connect(endpoint)
+    return windowed({ send: (text) => dealer.send(text), receive: () => dealer.receive() })
+  }
+  const pull = new zmq.Pull()
+  await pull.bind(back)
+  const push = new zmq.Push()
+  push.connect(endpoint)
+  return windowed({ send: (text) => push.send(text), receive: () => pull.receive() })
+}
