@@ -245,16 +245,16 @@ export class Reconciler extends Context.Service<Reconciler, {
         const withoutRow = Effect.gen(function*() {
           let after = ""
           for (;;) {
-            const page = yield* book.withoutRow(bookId, after, pageSize)
-            for (const object of page) {
+            const { next, objects } = yield* book.withoutRow(bookId, after, pageSize)
+            for (const object of objects) {
               const finding: Finding = { kind: "missing_here", objects: [object], detail: "the ledger has no such row", remedy: "adopt" }
               if (object.status === "succeeded" || object.status === "processing") yield* perhaps(undefined, finding, takeIn(object))
               else if (object.status !== "canceled") {
                 yield* tell(undefined, { kind: "orphan", objects: [object], detail: `${object.id} is ${object.status}, and the ledger has no such row` }, null)
               }
             }
-            if (page.length < pageSize) return
-            after = page.at(-1)!.id
+            if (next === undefined) return
+            after = next
           }
         })
 

@@ -27,6 +27,7 @@ const Kept = Schema.fromJsonString(Schema.Struct({
   }))
 }))
 const ObjectRow = Schema.Struct({ object: Kept })
+const ProbedRow = Schema.Struct({ id: Schema.String, object: Schema.NullOr(Kept) })
 const encode = Schema.encodeSync(Kept)
 
 const make = Effect.gen(function*() {
@@ -44,7 +45,10 @@ const make = Effect.gen(function*() {
     },
     objects: (bookId, chargeKeys) => Effect.map(ask("read booked objects", Sql.booked, [text(bookId), texts(chargeKeys)], ObjectRow), objectsOf),
     withoutRow: (bookId, afterId, limit) =>
-      Effect.map(ask("read objects without rows", Sql.withoutRow, [text(bookId), text(afterId), integer(limit)], ObjectRow), objectsOf),
+      Effect.map(ask("read objects without rows", Sql.withoutRow, [text(bookId), text(afterId), integer(limit)], ProbedRow), (rows) => ({
+        objects: rows.map(({ object }) => object).filter((object) => object !== null),
+        next: rows.length === limit ? rows.at(-1)?.id : undefined
+      })),
     discard: (bookId) => send("end reconciliation", Sql.discardBook, [text(bookId)])
   })
 })

@@ -19,7 +19,7 @@ const eventFields = {
 }
 const EventRow = Schema.Struct(eventFields)
 const ReceiveRow = Schema.Struct({ deliveries: Schema.Int })
-const DueRow = Schema.Struct({ ...eventFields, tries: Schema.Int, due_ms: Schema.Finite })
+const DueRow = Schema.Struct({ ...eventFields, tries: Schema.Int, received_ms: Schema.Finite })
 const RecordRow = Schema.Struct({
   ...eventFields,
   deliveries: Schema.Int,
@@ -54,7 +54,7 @@ const make = Effect.gen(function*() {
       ),
     take: (limit, holdMs) =>
       Effect.map(ask("take events", Sql.take, [integer(limit), double(holdMs)], DueRow), (rows) =>
-        rows.toSorted((a, b) => a.due_ms - b.due_ms).map((row) => ({ event: eventOf(row), tries: row.tries }))),
+        rows.toSorted((a, b) => a.received_ms - b.received_ms).map((row) => ({ event: eventOf(row), tries: row.tries }))),
     finish: (eventId, verdict, detail) => send("finish event", Sql.finish, [text(eventId), text(verdict), text(detail)]),
     postpone: (eventId, afterMs, detail) => send("postpone event", Sql.postpone, [text(eventId), double(afterMs), text(detail)]),
     recent: (limit) =>

@@ -4,7 +4,7 @@
  */
 import { NodeHttpServer } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Ledger, WebhookInbox } from "@purser/core"
+import { Ledger, Sightings, WebhookInbox } from "@purser/core"
 import { ChargePipeline, WebhookHttp, Webhooks } from "@purser/engine"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
@@ -12,7 +12,7 @@ import { chargeFor } from "@purser/testkit"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { createServer } from "node:http"
-import { watchWorld, webhookSecret } from "../src/Watch.ts"
+import { elsewhere, watchWorld, webhookSecret } from "../src/Watch.ts"
 import { openCap, payments } from "../src/World.ts"
 
 const route = "/hooks/stripe"
@@ -83,5 +83,21 @@ describe("events that Stripe sends", () => {
       assert.isTrue(yield* sim.webhooks.resend(first.eventId))
       yield* quiet
       assert.strictEqual((yield* inbox.recent(1000)).find(({ event }) => event.id === first.eventId)?.deliveries, 1)
+    }).pipe(Effect.provide(world)), 60_000)
+
+  it.live("a dispute shows beside the row, and so does how it ends; the charge stays paid", () =>
+    Effect.gen(function*() {
+      yield* endpoint
+      yield* openCap(chargeFor("any", "2026-07"))
+      const { request, row, run } = charge("angry", "pm_card_createDispute")
+      assert.strictEqual((yield* run)._tag, "Succeeded")
+      yield* quiet
+      const sightings = yield* Sightings
+      const [dispute] = yield* sightings.movements(request.chargeKey)
+      assert.deepStrictEqual([dispute?.kind, dispute?.amountMinor, dispute?.status, dispute?.reason], ["dispute", 1000, "needs_response", "fraudulent"])
+      yield* elsewhere("POST", `/v1/disputes/${dispute!.id}/close`)
+      yield* quiet
+      assert.deepStrictEqual((yield* sightings.movements(request.chargeKey)).map(({ id, status }) => [id, status]), [[dispute!.id, "lost"]])
+      assert.strictEqual((yield* row).state, "succeeded")
     }).pipe(Effect.provide(world)), 60_000)
 })

@@ -24,14 +24,14 @@ export const makeReconcileBookMemory = Effect.gen(function*() {
         const wanted = new Set(chargeKeys)
         return [...bookOf(bookId).values()].filter((object) => wanted.has(object.identity?.chargeKey ?? "")).sort(byId)
       }),
-    withoutRow: (bookId, afterId, limit) =>
-      Effect.map(
-        Effect.filter([...bookOf(bookId).values()].filter(({ id }) => id > afterId).sort(byId), ({ identity }) => {
-          const key = identity?.chargeKey ?? ""
-          return isKey(key) ? Effect.map(ledger.find(key), (record) => record === undefined) : Effect.succeed(true)
-        }),
-        (objects) => objects.slice(0, limit)
-      ),
+    withoutRow: Effect.fnUntraced(function*(bookId, afterId, limit) {
+      const seen = [...bookOf(bookId).values()].filter(({ id }) => id > afterId).sort(byId).slice(0, limit)
+      const objects = yield* Effect.filter(seen, ({ identity }) => {
+        const key = identity?.chargeKey ?? ""
+        return isKey(key) ? Effect.map(ledger.find(key), (record) => record === undefined) : Effect.succeed(true)
+      })
+      return { objects, next: seen.length === limit ? seen.at(-1)?.id : undefined }
+    }),
     discard: (bookId) => Effect.sync(() => void books.delete(bookId))
   }
   return service

@@ -39,6 +39,7 @@ export const makeWebhookInboxMemory = Effect.gen(function*() {
           .filter((kept) => kept.verdict === null && kept.dueMs <= now())
           .sort((a, b) => a.dueMs - b.dueMs)
           .slice(0, limit)
+          .sort((a, b) => a.receivedMs - b.receivedMs)
           .map((kept) => {
             const tries = kept.tries
             kept.dueMs = now() + holdMs

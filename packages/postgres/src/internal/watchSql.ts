@@ -87,13 +87,11 @@ returning deliveries`
 
 const eventColumns = `w.event_id, w.type, ${epochMs("w.created_at")} as created_ms, w.account, w.subject, w.object_id`
 
-/** limit, hold ms */
-export const take = `with f as materialized (
-  select event_id, due_at from purser.webhook_events where due_at <= purser.now() order by due_at limit $1::integer for update skip locked
-)
-update purser.webhook_events w set due_at = purser.now() + $2::float8 * interval '1 millisecond', tries = w.tries + 1
-from f where w.event_id = f.event_id
-returning ${eventColumns}, w.tries - 1 as tries, ${epochMs("f.due_at")} as due_ms`
+/** limit, hold ms. By the rows' places, so that the table is not joined with the few that are taken. */
+export const take = `update purser.webhook_events w set due_at = purser.now() + $2::float8 * interval '1 millisecond', tries = w.tries + 1
+where w.ctid = any(array(
+  select ctid from purser.webhook_events where due_at <= purser.now() order by due_at limit $1::integer for update skip locked))
+returning ${eventColumns}, w.tries - 1 as tries, ${epochMs("w.received_at")} as received_ms`
 
 /** id, verdict, detail */
 export const finish = `update purser.webhook_events set verdict = $2::text, detail = $3::text, due_at = null where event_id = $1::text and verdict is null`
@@ -109,10 +107,10 @@ from purser.webhook_events w order by w.received_at desc, w.event_id desc limit 
 export const totals = `select verdict, count(*) as events from purser.webhook_events group by verdict order by verdict nulls first`
 
 /** older than ms, limit */
-export const purge = `delete from purser.webhook_events where event_id in (
-  select event_id from purser.webhook_events
+export const purge = `delete from purser.webhook_events where ctid = any(array(
+  select ctid from purser.webhook_events
   where received_at < purser.now() - $1::float8 * interval '1 millisecond' and verdict is not null
-  order by received_at limit $2::integer)
+  order by received_at limit $2::integer))
 returning event_id`
 
 /** id, kind, key, intent, amount, currency, status, reason, created ms */
@@ -152,10 +150,13 @@ on conflict (book_id, id) do update set charge_key = excluded.charge_key, object
 /** book, keys */
 export const booked = `select object from purser.reconcile_objects where book_id = $1::text and charge_key = any($2::text[]) order by id`
 
-/** book, after id, limit */
-export const withoutRow = `select o.object from purser.reconcile_objects o
-where o.book_id = $1::text and o.id > $2::text and not exists (select 1 from purser.charges c where c.charge_key = o.charge_key)
-order by o.id limit $3::integer`
+/** book, after id, limit. Each of the page is probed; `object` is null where a row is there. */
+export const withoutRow = `with p as materialized (
+  select id, charge_key, object from purser.reconcile_objects where book_id = $1::text and id > $2::text order by id limit $3::integer
+)
+select p.id, case when c.charge_key is null then p.object end as object
+from p left join lateral (select c.charge_key from purser.charges c where c.charge_key = p.charge_key offset 0) c on true
+order by p.id`
 
 /** book */
 export const discardBook = `delete from purser.reconcile_objects where book_id = $1::text`
