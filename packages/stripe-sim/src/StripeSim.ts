@@ -8,6 +8,8 @@ import { Clock, Context, Duration, Effect, Layer, Random, Schema, type Scope } f
 import type { BookEntry } from "./Books.ts"
 import type { Fault } from "./Fault.ts"
 import { defaultMaximumMinor } from "./internal/amounts.ts"
+import { type ConnectionLost, type SimRequest, type SimResponse, type WebhookRequest } from "./InProcess.ts"
+import { send, toFunction } from "./internal/send.ts"
 import * as Server from "./internal/server.ts"
 import { overHttp } from "./internal/post.ts"
 import { Simulator } from "./internal/Simulator.ts"
@@ -39,6 +41,8 @@ export interface StripeSimOptions {
   readonly restrictedKeys?: ReadonlyArray<RestrictedKey>
   /** Where events are sent from the start. */
   readonly webhooks?: ReadonlyArray<WebhookEndpoint>
+  /** Takes webhooks in place of HTTP, and answers with a status; the program's own way to receive them. */
+  readonly receiveWebhook?: (request: WebhookRequest) => Effect.Effect<number>
   /** How many events are remembered, 100 000 by default. */
   readonly eventsLimit?: number
   /** How long a change stays invisible to searches on the virtual clock, 1 minute by default. */
@@ -90,6 +94,8 @@ export class StripeSimError extends Schema.TaggedError<StripeSimError>("@purser/
 
 /** What a running simulator offers. */
 export interface StripeSimShape {
+  /** Asks without a socket; faults and delays are the same, on the Clock of the caller. */
+  readonly send: (request: SimRequest) => Effect.Effect<SimResponse, ConnectionLost>
   /** `http://host:port`, to be used in place of `https://api.stripe.com`. */
   readonly url: string
   readonly host: string
@@ -183,6 +189,87 @@ const listen = (simulator: Simulator, host: string, port: number) =>
     ({ sim }) => Effect.callback<void>((resume) => sim.close(() => resume(Effect.void)))
   )
 
+/** The simulator of these options, without a way in. */
+const build = (options: StripeSimOptions, clock: Clock.Clock) =>
+  Effect.gen(function*() {
+    const simulator = new Simulator({
+      realNowMs: () => clock.currentTimeMillisUnsafe(),
+      stamp: yield* makeStamp,
+      strict: options.strict ?? false,
+      maximumMinor: options.maximumMinor ?? defaultMaximumMinor,
+      keyInUseType: options.keyInUseType ?? "idempotency_error",
+      bankSettlesMs: Duration.toMillis(options.bankSettles ?? "4 days"),
+      searchDelayMs: Duration.toMillis(options.searchDelay ?? "1 minute"),
+      eventsLimit: options.eventsLimit ?? 100_000,
+      journalLimit: options.journalLimit ?? 100_000
+    })
+    const http = overHttp()
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        http.abort()
+        for (const stop of Array.from(simulator.timers)) stop()
+      })
+    )
+    simulator.webhooks.post = options.receiveWebhook === undefined
+      ? http.post
+      : toFunction(yield* Effect.context<never>(), options.receiveWebhook)
+    for (const endpoint of options.webhooks ?? []) simulator.addEndpoint(endpoint)
+    simulator.idempotency.enabled = options.idempotency ?? true
+    simulator.limits = limitsOf(options.rateLimits ?? "off")
+    for (const key of options.restrictedKeys ?? []) simulator.restrictedKeys.set(key.key, key)
+    return simulator
+  })
+
+const shapeOf = (simulator: Simulator, host: string, port: number): StripeSimShape => ({
+  url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+  host,
+  port,
+  accountId: simulator.account.id,
+  send: send(simulator),
+  books: Effect.sync(() => simulator.books()),
+  payments: (customer, billingPeriod, item = "") =>
+    Effect.sync(() =>
+      simulator.books().reduce(
+        (sum, entry) =>
+          entry.customer === customer && entry.billingPeriod === billingPeriod && entry.item === item
+            ? sum + entry.payments
+            : sum,
+        0
+      )
+    ),
+  requests: Effect.sync(() => simulator.requests().map((entry) => ({ ...entry }))),
+  faults: {
+    add: (...faults) => Effect.sync(() => faults.forEach((fault) => simulator.faults.add(fault))),
+    clear: Effect.sync(() => simulator.faults.clear()),
+    release: Effect.sync(() => simulator.release())
+  },
+  webhooks: {
+    add: (endpoint) => Effect.sync(() => simulator.addEndpoint(endpoint).secret),
+    addFaults: (...faults) => Effect.sync(() => faults.forEach((fault) => simulator.webhooks.addFault(fault))),
+    clearFaults: Effect.sync(() => simulator.webhooks.clearFaults()),
+    release: Effect.sync(() => simulator.webhooks.release()),
+    resend: (eventId) => Effect.sync(() => simulator.resend(eventId)),
+    settled: Effect.callback<void>((resume) => simulator.webhooks.whenIdle(() => resume(Effect.void))),
+    deliveries: Effect.sync(() => simulator.webhooks.deliveries())
+  },
+  nowMs: Effect.sync(() => simulator.account.nowMs),
+  advanceClock: (by) => Effect.sync(() => simulator.advance(Duration.toMillis(by))),
+  rollForward: Effect.sync(() => simulator.rollForward(true)),
+  setRateLimits: (limits) =>
+    Effect.sync(() => {
+      simulator.limits = limitsOf(limits)
+    }),
+  permitKey: (key) => Effect.sync(() => void simulator.restrictedKeys.set(key.key, key)),
+  connect: (accountId) => Effect.sync(() => void simulator.connect(accountId)),
+  dispute: (id, about = {}) => Effect.sync(() => simulator.dispute(id, about)?.id),
+  closeDispute: (id, outcome) => Effect.sync(() => simulator.closeDispute(id, outcome) !== undefined),
+  setIdempotency: (enabled) =>
+    Effect.sync(() => {
+      simulator.idempotency.enabled = enabled
+    }),
+  settle: (id, outcome) => Effect.sync(() => simulator.settle(id, outcome) !== undefined)
+})
+
 /** The simulator as a service; see `StripeSimShape`. */
 export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@purser/stripe-sim/StripeSim") {
   /** Starts a simulator that lives as long as the scope. */
@@ -192,80 +279,26 @@ export class StripeSim extends Context.Service<StripeSim, StripeSimShape>()("@pu
     Effect.gen(function*() {
       const host = options.host ?? "127.0.0.1"
       // An external system lives in real time, also inside a test that has stopped its own clock.
-      const clock = Clock.Clock.defaultValue()
-      const simulator = new Simulator({
-        realNowMs: () => clock.currentTimeMillisUnsafe(),
-        stamp: yield* makeStamp,
-        strict: options.strict ?? false,
-        maximumMinor: options.maximumMinor ?? defaultMaximumMinor,
-        keyInUseType: options.keyInUseType ?? "idempotency_error",
-        bankSettlesMs: Duration.toMillis(options.bankSettles ?? "4 days"),
-        searchDelayMs: Duration.toMillis(options.searchDelay ?? "1 minute"),
-        eventsLimit: options.eventsLimit ?? 100_000,
-        journalLimit: options.journalLimit ?? 100_000
-      })
-      const http = overHttp()
-      yield* Effect.addFinalizer(() => Effect.sync(http.abort))
-      simulator.webhooks.post = http.post
-      for (const endpoint of options.webhooks ?? []) simulator.addEndpoint(endpoint)
-      simulator.idempotency.enabled = options.idempotency ?? true
-      simulator.limits = limitsOf(options.rateLimits ?? "off")
-      for (const key of options.restrictedKeys ?? []) simulator.restrictedKeys.set(key.key, key)
+      const simulator = yield* build(options, Clock.Clock.defaultValue())
       const { port } = yield* listen(simulator, host, options.port ?? 0)
-      return StripeSim.of({
-        url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
-        host,
-        port,
-        books: Effect.sync(() => simulator.books()),
-        payments: (customer, billingPeriod, item = "") =>
-          Effect.sync(() =>
-            simulator.books().reduce(
-              (sum, entry) =>
-                entry.customer === customer && entry.billingPeriod === billingPeriod && entry.item === item
-                  ? sum + entry.payments
-                  : sum,
-              0
-            )
-          ),
-        requests: Effect.sync(() => simulator.requests().map((entry) => ({ ...entry }))),
-        faults: {
-          add: (...faults) => Effect.sync(() => faults.forEach((fault) => simulator.faults.add(fault))),
-          clear: Effect.sync(() => simulator.faults.clear()),
-          release: Effect.sync(() => simulator.release())
-        },
-        webhooks: {
-          add: (endpoint) => Effect.sync(() => simulator.addEndpoint(endpoint).secret),
-          addFaults: (...faults) => Effect.sync(() => faults.forEach((fault) => simulator.webhooks.addFault(fault))),
-          clearFaults: Effect.sync(() => simulator.webhooks.clearFaults()),
-          release: Effect.sync(() => simulator.webhooks.release()),
-          resend: (eventId) => Effect.sync(() => simulator.resend(eventId)),
-          settled: Effect.callback<void>((resume) => simulator.webhooks.whenIdle(() => resume(Effect.void))),
-          deliveries: Effect.sync(() => simulator.webhooks.deliveries())
-        },
-        nowMs: Effect.sync(() => simulator.account.nowMs),
-        advanceClock: (by) =>
-          Effect.sync(() => {
-            simulator.advance(Duration.toMillis(by))
-          }),
-        rollForward: Effect.sync(() => simulator.rollForward(true)),
-        accountId: simulator.account.id,
-        setRateLimits: (limits) =>
-          Effect.sync(() => {
-            simulator.limits = limitsOf(limits)
-          }),
-        permitKey: (key) => Effect.sync(() => void simulator.restrictedKeys.set(key.key, key)),
-        connect: (accountId) => Effect.sync(() => void simulator.connect(accountId)),
-        dispute: (id, about = {}) => Effect.sync(() => simulator.dispute(id, about)?.id),
-        closeDispute: (id, outcome) => Effect.sync(() => simulator.closeDispute(id, outcome) !== undefined),
-        setIdempotency: (enabled) =>
-          Effect.sync(() => {
-            simulator.idempotency.enabled = enabled
-          }),
-        settle: (id, outcome) => Effect.sync(() => simulator.settle(id, outcome) !== undefined)
-      })
+      return StripeSim.of(shapeOf(simulator, host, port))
+    })
+
+  /**
+   * A simulator that only `send` reaches: no socket, the program's own Clock and Random, so that a run is the same for
+   * the same seed. Its `port` is 0.
+   */
+  static readonly makeInProcess = (options: StripeSimOptions = {}): Effect.Effect<StripeSimShape, never, Scope.Scope> =>
+    Effect.gen(function*() {
+      const simulator = yield* build(options, yield* Clock.Clock)
+      return StripeSim.of(shapeOf(simulator, options.host ?? "stripe.sim", 0))
     })
 
   /** The simulator as a layer. */
   static readonly layer = (options: StripeSimOptions = {}): Layer.Layer<StripeSim, StripeSimError> =>
     Layer.effect(StripeSim, StripeSim.make(options))
+
+  /** The simulator without a socket, as a layer. */
+  static readonly layerInProcess = (options: StripeSimOptions = {}): Layer.Layer<StripeSim> =>
+    Layer.effect(StripeSim, StripeSim.makeInProcess(options))
 }

@@ -1,6 +1,7 @@
 /** A stateful Stripe over real HTTP, with faults and books of its own. */
 export * from "./Books.ts"
 export * from "./Fault.ts"
+export * from "./InProcess.ts"
 export * from "./Journal.ts"
 export * from "./RateLimits.ts"
 export * from "./RestrictedKey.ts"

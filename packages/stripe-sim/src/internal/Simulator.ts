@@ -76,6 +76,8 @@ export class Simulator {
   readonly faults = new FaultBook()
   /** What a delay keeps waiting; each goes on when it is called. */
   readonly waiting = new Set<() => void>()
+  /** Ends the delays that run inside the program, without going on. */
+  readonly timers = new Set<() => void>()
   private entries: Array<OpenEntry> = []
   private arrived = 0
   private readonly journalLimit: number

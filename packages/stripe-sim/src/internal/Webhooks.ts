@@ -6,17 +6,11 @@
  */
 import { createHmac } from "node:crypto"
 import type { WebhookDelivery, WebhookFault, WebhookFaultAction } from "../Webhook.ts"
+import type { WebhookRequest } from "../InProcess.ts"
 import { type EventRecord, shape } from "./EventLog.ts"
 import { isOfType } from "./events.ts"
 import type { EndpointRecord } from "./records.ts"
 import type { Timeline } from "./Timeline.ts"
-
-/** A request to a receiver. */
-export interface WebhookRequest {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
 
 /** Carries a request and tells the status of the answer, or null when there was none. */
 export type Post = (request: WebhookRequest, done: (status: number | null) => void) => void

@@ -45,7 +45,7 @@ const permissions: Readonly<Record<string, string>> = {
 /** What the key lacks for this call, or undefined. */
 const missingFor = (key: RestrictedKey, call: Call): string | undefined => {
   const resource = call.path.split("/")[2] ?? ""
-  const name = permissions[resource] ?? resource
+  const name = permissions[resource] ?? resource.replace(/s$/, "")
   const table = call.stripeAccount === undefined ? key.permissions : key.connect ?? {}
   const granted = table[name]
   const wanted = call.method === "GET" ? "read" : "write"
