@@ -6,7 +6,7 @@
  * full one stops nobody else.
  */
 import { Backpressure, PeerUnreachable, type TransportError, type TransportErrorReason, type WireCodec } from "@purser/core"
-import { Clock, Config, Context, type Duration, Effect, Latch, Layer, Metric, Option, Queue, Schema, type Scope, Semaphore } from "effect"
+import { Clock, Config, Context, type Duration, Effect, Latch, Layer, Metric, Option, Queue, Result, Schema, type Scope, Semaphore } from "effect"
 import { randomUUID } from "node:crypto"
 import { BrokerMetrics } from "./BrokerMetrics.ts"
 import { curveConfig } from "./CurveSettings.ts"
@@ -16,6 +16,7 @@ import { mdp, readAtBroker } from "./internal/mdp.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, wireOf } from "./internal/patternOptions.ts"
 import { refusalOf } from "./internal/replyApp.ts"
+import { makeTypedReplies } from "./internal/typedWire.ts"
 import { defaultEndpoint, type PatternOptions } from "./PatternOptions.ts"
 import { type Frames, openZmqSocket, type OutgoingFrames } from "./ZmqSocket.ts"
 
@@ -45,10 +46,20 @@ export interface BrokerOptions extends PatternOptions {
 /** The time between heartbeats of both sides when none is given. */
 export const defaultHeartbeat: Duration.Input = "1 second"
 
-/** Refusals that a `ChargeClient` and a plain sender of charges can read. */
-const refuseCharges = (wire: WireCodec): RefuseRequest => {
-  const app = makeChargeReplies(() => Effect.never, wire)
-  return (body, reason) => body[0] === undefined ? undefined : [refusalOf(app, body[0].toString("utf8"), reason)]
+/**
+ * Refusals that the clients of this package and plain senders of charges can read. A frame of which nothing is a charge is
+ * taken for one of another service's messages.
+ */
+const refuseEither = (wire: WireCodec, label: string): RefuseRequest => {
+  const charges = makeChargeReplies(() => Effect.never, wire)
+  const others = makeTypedReplies({ request: Schema.Unknown, reply: Schema.Void }, () => Effect.never, label)
+  const isOther = (text: string) =>
+    Result.match(charges.read(text), { onFailure: () => false, onSuccess: ({ divisible, items }) => divisible && items.every(({ request }) => Result.isFailure(request)) })
+  return ([body], reason) => {
+    if (body === undefined) return undefined
+    const text = body.toString("utf8")
+    return [isOther(text) ? refusalOf(others, text, reason) : refusalOf(charges, text, reason)]
+  }
 }
 
 const idOf = (peer: Frames) => peer[0]!.toString("latin1")
@@ -92,7 +103,7 @@ const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Retu
   const heartbeatMs = millis(options.heartbeat ?? defaultHeartbeat)
   const queueMax = options.queueMax ?? 10_000
   const zmq = yield* loadZeromq
-  const refuse = options.refuse ?? refuseCharges(yield* wireOf(options))
+  const refuse = options.refuse ?? refuseEither(yield* wireOf(options), label)
   const state = makeBrokerState<Frames, Frames>({
     heartbeatMs,
     queueMax,

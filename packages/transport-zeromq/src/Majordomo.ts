@@ -4,20 +4,25 @@
  * At-least-once: the broker gives what a lost worker had to another one, and a client asks again after its deadline. The
  * names of workers and of deliveries are part of nothing that a payment depends on. The broker is `Broker`.
  */
-import { ChargeClient, ChargeServer, type TransportError } from "@purser/core"
+import { type ChargeClient, ChargeServer, type TransportError } from "@purser/core"
 import { type Config, type Duration, Effect, Fiber, Queue, type Scope } from "effect"
 import { defaultHeartbeat } from "./Broker.ts"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
 import type { OpenCarrier } from "./internal/carrier.ts"
-import { makeChargeServer } from "./internal/chargeServer.ts"
+import { chargeClient, chargeKeyOfRequest, textRequests } from "./internal/chargeClient.ts"
+import { makeChargeReplies } from "./internal/chargeReplies.ts"
 import { majordomoDesk } from "./internal/majordomoDesk.ts"
 import { openMajordomoWorker } from "./internal/majordomoWorker.ts"
 import { mdp, readAtClient } from "./internal/mdp.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
-import { traced } from "./internal/traced.ts"
+import type { ReplyApp } from "./internal/replyApp.ts"
+import { serveApp } from "./internal/replyServer.ts"
+import { makeTypedClient } from "./internal/typedService.ts"
+import { makeTypedReplies } from "./internal/typedWire.ts"
 import { makeWindowClient } from "./internal/windowClient.ts"
 import { defaultRetry, type PatternServerOptions, type WindowClientOptions } from "./PatternOptions.ts"
+import type { ServiceClient, ServiceHandler, ServiceMessages, ServiceOptions } from "./ServiceMessages.ts"
 import { type Frames, openZmqSocket } from "./ZmqSocket.ts"
 
 /** What a client takes. Requests are joined by up to 16 into one message: a message goes to one worker. */
@@ -48,10 +53,7 @@ const bodiesOf = (batch: ReadonlyArray<Frames>): ReadonlyArray<Frames> =>
     return body.every(({ length }) => length === 0) ? [] : [body]
   })
 
-const makeClient = Effect.fnUntraced(function*(
-  options: MajordomoClientOptions,
-  announced?: AnnouncedAddresses
-): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
+const makeWindow = Effect.fnUntraced(function*(options: MajordomoClientOptions, announced: AnnouncedAddresses | undefined) {
   const endpoints = yield* readEndpoints(options, "connect")
   const binding = endpoints.find(({ attach }) => attach === "bind")
   if (binding !== undefined && announced === undefined) return yield* unusable(binding.address, "a client connects to its broker")
@@ -79,59 +81,77 @@ const makeClient = Effect.fnUntraced(function*(
     )
     return { client: socket.routingId, send: (text: string) => socket.send(mdp.request(service, timeoutMs, [text])), incoming, reach: socket.reach }
   })
-  const window = yield* makeWindowClient({
+  return {
     ...windowOf(options),
-    wire: yield* wireOf(options),
-    keyOf: (request) => request.chargeKey,
     label: labelOf(endpoints),
     addresses: announced?.current ?? Effect.succeed(endpoints),
     open,
     timeoutMs,
     retry: options.retry ?? defaultRetry(3),
     joinMax: Math.min(options.joinMax ?? 16, joinLimit)
-  })
-  return ChargeClient.of({ submit: (request) => traced("ChargeClient.submit", window.submit(request)) })
+  }
+})
+
+/** Reads the settings, and gives what serves an app until interrupted. */
+const openWorker = Effect.fnUntraced(function*(options: MajordomoServerOptions, announced: AnnouncedAddresses | undefined) {
+  const endpoints = yield* readEndpoints(options, "connect")
+  const binding = endpoints.find(({ attach }) => attach === "bind")
+  if (binding !== undefined && announced === undefined) return yield* unusable(binding.address, "a worker connects to its broker")
+  const zmq = yield* loadZeromq
+  const label = labelOf(endpoints)
+  const serve = <Req, Reply, A, E>(app: ReplyApp<Req, Reply, A, E>): Effect.Effect<never, TransportError> =>
+    Effect.scoped(Effect.gen(function*() {
+      const worker = yield* openMajordomoWorker({
+        zmq,
+        settings: settingsOf(options),
+        addresses: announced?.current ?? Effect.succeed(endpoints),
+        service: options.service ?? defaultService,
+        credit: Math.max(1, options.credit ?? 32),
+        heartbeatMs: millis(options.heartbeat ?? defaultHeartbeat)
+      })
+      // Draining is done here, where what is not done can be given back; the service then has nothing to wait for.
+      const place = { transport: "majordomo", label, openDesk: Effect.succeed(majordomoDesk(worker)) }
+      const serving = yield* Effect.forkDetach(serveApp({ ...options, drainTimeout: 0 }, place, app))
+      yield* Effect.addFinalizer(() =>
+        worker.drain(millis(options.drainTimeout ?? "10 seconds")).pipe(
+          Effect.tap((done) => done ? Effect.void : Effect.andThen(worker.handBack, Effect.logWarning("what was not done in time goes back to the broker"))),
+          Effect.andThen(Fiber.interrupt(serving))
+        )
+      )
+      return yield* Fiber.join(serving)
+    }))
+  return { label, serve }
+})
+
+const makeClient = Effect.fnUntraced(function*(
+  options: MajordomoClientOptions,
+  announced?: AnnouncedAddresses
+): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
+  const wire = yield* wireOf(options)
+  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), wire, keyOf: chargeKeyOfRequest }))
 })
 
 const makeServer = Effect.fnUntraced(function*(
   options: MajordomoServerOptions,
   announced?: AnnouncedAddresses
 ): Effect.fn.Return<ChargeServer["Service"], TransportError | Config.ConfigError> {
-  const endpoints = yield* readEndpoints(options, "connect")
-  const binding = endpoints.find(({ attach }) => attach === "bind")
-  if (binding !== undefined && announced === undefined) return yield* unusable(binding.address, "a worker connects to its broker")
-  const zmq = yield* loadZeromq
   const wire = yield* wireOf(options)
-  const settings = settingsOf(options)
-  return ChargeServer.of({
-    serve: (handler) =>
-      Effect.scoped(Effect.gen(function*() {
-        const worker = yield* openMajordomoWorker({
-          zmq,
-          settings,
-          addresses: announced?.current ?? Effect.succeed(endpoints),
-          service: options.service ?? defaultService,
-          credit: Math.max(1, options.credit ?? 32),
-          heartbeatMs: millis(options.heartbeat ?? defaultHeartbeat)
-        })
-        // Draining is done here, where what is not done can be given back; the service then has nothing to wait for.
-        const service = makeChargeServer({ ...options, drainTimeout: 0 }, {
-          transport: "majordomo",
-          wire,
-          label: labelOf(endpoints),
-          openDesk: Effect.succeed(majordomoDesk(worker))
-        })
-        const serving = yield* Effect.forkDetach(service.serve(handler))
-        yield* Effect.addFinalizer(() =>
-          worker.drain(millis(options.drainTimeout ?? "10 seconds")).pipe(
-            Effect.tap((done) => done ? Effect.void : Effect.andThen(worker.handBack, Effect.logWarning("what was not done in time goes back to the broker"))),
-            Effect.andThen(Fiber.interrupt(serving))
-          )
-        )
-        return yield* Fiber.join(serving)
-      }))
-  })
+  const { serve } = yield* openWorker(options, announced)
+  return ChargeServer.of({ serve: (handler) => serve(makeChargeReplies(handler, wire)) })
 })
 
-/** Both sides of the pattern, for charges. `ZmqTransport` has them as layers. */
-export const Majordomo = { makeClient, makeServer } as const
+/** A client of a service with any messages, by the service's name at the broker. Its socket closes with the scope. */
+const client = <Req, Rep, Err = never>(
+  options: ServiceMessages<Req, Rep, Err> & ServiceOptions & Omit<MajordomoClientOptions, "wire"> & { readonly service: string }
+): Effect.Effect<ServiceClient<Req, Rep, Err>, TransportError, Scope.Scope> =>
+  makeTypedClient(options, options, (wire) => Effect.flatMap(makeWindow(options, undefined), (window) => makeWindowClient({ ...window, ...textRequests, wire })))
+
+/** Works for a service with any messages until interrupted. */
+const serve = <Req, Rep, Err = never>(
+  options: ServiceMessages<Req, Rep, Err> & Omit<MajordomoServerOptions, "wire"> & { readonly service: string },
+  handler: ServiceHandler<Req, Rep, Err>
+): Effect.Effect<never, TransportError> =>
+  Effect.flatMap(openWorker(options, undefined), (worker) => worker.serve(makeTypedReplies(options, handler, worker.label)))
+
+/** Both sides of the pattern: `client` and `serve` for any messages, the others for charges (`ZmqTransport` has them as layers). */
+export const Majordomo = { makeClient, makeServer, client, serve } as const

@@ -4,6 +4,8 @@ import type { ChargeClient, ChargeServer } from "@purser/core"
 import { type Patience, TransportConformance } from "@purser/testkit/TransportConformance"
 import { defaultRetry, Forwarder, type ForwarderDevice, type PatternClientOptions, ZmqTransport } from "@purser/transport-zeromq"
 import { Effect, Exit, FileSystem, type Layer, Schedule, Scope } from "effect"
+import { execFileSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
 import * as zmq from "zeromq"
 import { bare, freeAddress } from "./support.ts"
 
@@ -111,4 +113,9 @@ describe("a device", () => {
       assert.strictEqual(closed, "Closed")
       assert.include(message, taken)
     }), 60_000)
+
+  it("in the example carries what it is given", () => {
+    const output = execFileSync(process.execPath, [fileURLToPath(new URL("../examples/forwarder.ts", import.meta.url))], { encoding: "utf8", timeout: 60_000 })
+    assert.strictEqual(output, "for whoever is there\n")
+  }, 90_000)
 })

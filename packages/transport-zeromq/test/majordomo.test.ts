@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ChargeClient, type ChargeHandler, type ChargeRequest } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
-import { Broker, BrokerMetrics, type BrokerOptions, type MajordomoClientOptions, type MajordomoServerOptions, ZmqTransport } from "@purser/transport-zeromq"
-import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Schedule, Scope } from "effect"
-import { type ChildProcess, spawn } from "node:child_process"
+import { Broker, BrokerMetrics, type BrokerOptions, Majordomo, type MajordomoClientOptions, type MajordomoServerOptions, ZmqTransport } from "@purser/transport-zeromq"
+import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Result, Schedule, Schema, Scope } from "effect"
+import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import * as zmq from "zeromq"
@@ -285,4 +285,38 @@ describe("plain peers of 18/MDP", () => {
       yield* until(Effect.map(countOf(BrokerMetrics.malformed), (count) => count === before + bad.length))
       yield* (yield* submitAll(yield* clientOf(endpoint, onlyOnce), 20)).outcomes
     }), 60_000)
+})
+
+class SoldOut extends Schema.TaggedError<SoldOut>("test/SoldOut")("SoldOut", { item: Schema.String }) {}
+
+describe("services of any messages", () => {
+  const quote = { request: Schema.Struct({ item: Schema.String, at: Schema.Date }), reply: Schema.Struct({ total: Schema.BigInt }), error: SoldOut }
+  const greet = { request: Schema.String, reply: Schema.String }
+  const at = new Date(0)
+
+  it.live("are found by their names at one broker, with values, errors and refusals", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      const broker = yield* brokerOn(endpoint, { queueMax: 1 })
+      const common = { ...quick, ...onlyOnce, endpoint, joinMax: 1 }
+      const quotes = yield* Majordomo.client({ ...common, ...quote, service: "quote" })
+      const greetings = yield* Majordomo.client({ ...common, ...greet, service: "greet" })
+      const asked = yield* Effect.forkChild(quotes.request({ item: "apple", at }))
+      yield* until(Effect.map(broker.figures, ({ waiting }) => waiting === 1))
+      const full = yield* Effect.flip(greetings.request("early"))
+      assert.deepStrictEqual([full.reason._tag, full.outcome], ["Backpressure", "not_charged"])
+      yield* Effect.forkChild(Majordomo.serve({ ...common, ...greet, service: "greet" }, (name) => Effect.succeed(`hello ${name}`)))
+      yield* Effect.forkChild(Majordomo.serve({ ...common, ...quote, service: "quote" }, ({ at, item }) =>
+        item === "pear" ? Effect.fail(new SoldOut({ item })) : Effect.succeed({ total: BigInt(at.getTime()) + 7n })))
+      assert.deepStrictEqual(yield* Fiber.join(asked), { total: 7n })
+      assert.strictEqual(yield* greetings.request("you"), "hello you")
+      const [pear, apple] = [yield* Effect.flip(quotes.request({ item: "pear", at })), yield* quotes.requestAll([{ item: "apple", at }])]
+      assert.deepStrictEqual(pear, new SoldOut({ item: "pear" }))
+      assert.deepStrictEqual(apple, [Result.succeed({ total: 7n })])
+    }), 60_000)
+
+  it("the example runs", () => {
+    const output = execFileSync(process.execPath, [fileURLToPath(new URL("../examples/majordomo.ts", import.meta.url))], { encoding: "utf8", timeout: 60_000 })
+    assert.match(output, /\{ totalMinor: 5700 \}\n$/)
+  }, 90_000)
 })

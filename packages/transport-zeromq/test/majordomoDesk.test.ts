@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Queue } from "effect"
+import { type Cause, Effect, Queue } from "effect"
+import type { Frames } from "@purser/transport-zeromq"
 import { majordomoDesk } from "../src/internal/majordomoDesk.ts"
 
 /** The desk's way back for one job, whose answers are sent one turn after the other, and what was sent. */
@@ -7,7 +8,7 @@ const oneJob = (turns: number) =>
   Effect.gen(function*() {
     const sent: Array<readonly [final: boolean, text: unknown]> = []
     const desk = majordomoDesk({
-      incoming: yield* Queue.unbounded(),
+      incoming: yield* Queue.unbounded<Frames, Cause.Done>(),
       flush: Effect.void,
       drain: () => Effect.succeed(true),
       handBack: Effect.void,
