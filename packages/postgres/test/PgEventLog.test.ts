@@ -41,6 +41,7 @@ const bounds = Effect.gen(function*() {
   return row!
 })
 
+// On PGlite transactions queue for the one backend: nothing overtakes a transaction that is open.
 layer(Layer.provideMerge(stores, TestDatabase.layerPostgres), { timeout: 120_000 })("the order of events on postgres", (it) => {
   it.effect("has a place for what commits later under a lower number, and waits for nobody", () =>
     Effect.gen(function*() {
@@ -76,42 +77,6 @@ layer(Layer.provideMerge(stores, TestDatabase.layerPostgres), { timeout: 120_000
       assert.strictEqual(low, high)
     }))
 
-  it.effect("gives each event exactly one place while many write, some roll back, and several give places", () =>
-    Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      const log = yield* EventLog
-      const ledger = yield* Ledger
-      const running = yield* Ref.make(true)
-      const publisher = Effect.gen(function*() {
-        while (yield* Ref.get(running)) {
-          yield* log.advance(17)
-          yield* Effect.yieldNow
-        }
-      })
-      const publishers = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(publisher))
-      const write = (n: number): Effect.Effect<unknown, unknown, SqlClient.SqlClient> =>
-        n % 5 === 0
-          ? Effect.ignore(sql.withTransaction(Effect.andThen(insertCharge(`gone-${n}`), Effect.fail("no"))))
-          : n % 5 === 1
-          ? sql.withTransaction(Effect.gen(function*() {
-            yield* insertCharge(`pair-${n}-a`)
-            yield* sql.unsafe("select pg_sleep(0.005)")
-            yield* insertCharge(`pair-${n}-b`)
-          }))
-          : Effect.asVoid(ledger.claim(chargeFor(`many-${n}`, "2026-11"), "w1"))
-      yield* Effect.forEach(Array.from({ length: 600 }, (_, n) => n), write, { concurrency: 6, discard: true })
-      yield* Ref.set(running, false)
-      yield* Effect.forEach(publishers, Fiber.join)
-      while ((yield* log.advance(17)).more) yield* Effect.void
-      yield* log.advance(1000)
-      const placed = yield* keysFrom(0)
-      assert.strictEqual(new Set(placed).size, placed.length)
-      assert.sameMembers(placed, yield* allKeys)
-      assert.isAbove(placed.length, 590)
-      const sequences = (yield* log.read({ epoch: null, sequence: 0 }, 100_000)).map(({ sequence }) => sequence)
-      assert.deepStrictEqual(sequences, sequences.map((_, index) => index + 1))
-    }))
-
   it.effect("goes on after the database was restored at another server", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
@@ -134,3 +99,43 @@ layer(Layer.provideMerge(stores, TestDatabase.layerPostgres), { timeout: 120_000
       assert.match(error.message, /first statement/)
     }))
 })
+
+for (const [name, database] of TestDatabase.layers) {
+  layer(Layer.provideMerge(stores, database), { timeout: 120_000 })(`the order of events of many writers on ${name}`, (it) => {
+    it.effect("gives each event exactly one place while many write, some roll back, and several give places", () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        const log = yield* EventLog
+        const ledger = yield* Ledger
+        const running = yield* Ref.make(true)
+        const publisher = Effect.gen(function*() {
+          while (yield* Ref.get(running)) {
+            yield* log.advance(17)
+            yield* Effect.yieldNow
+          }
+        })
+        const publishers = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(publisher))
+        const write = (n: number): Effect.Effect<unknown, unknown, SqlClient.SqlClient> =>
+          n % 5 === 0
+            ? Effect.ignore(sql.withTransaction(Effect.andThen(insertCharge(`gone-${n}`), Effect.fail("no"))))
+            : n % 5 === 1
+            ? sql.withTransaction(Effect.gen(function*() {
+              yield* insertCharge(`pair-${n}-a`)
+              yield* sql.unsafe("select pg_sleep(0.005)")
+              yield* insertCharge(`pair-${n}-b`)
+            }))
+            : Effect.asVoid(ledger.claim(chargeFor(`many-${n}`, "2026-11"), "w1"))
+        yield* Effect.forEach(Array.from({ length: 600 }, (_, n) => n), write, { concurrency: 6, discard: true })
+        yield* Ref.set(running, false)
+        yield* Effect.forEach(publishers, Fiber.join)
+        while ((yield* log.advance(17)).more) yield* Effect.void
+        yield* log.advance(1000)
+        const placed = yield* keysFrom(0)
+        assert.strictEqual(new Set(placed).size, placed.length)
+        assert.sameMembers(placed, yield* allKeys)
+        assert.isAbove(placed.length, 590)
+        const sequences = (yield* log.read({ epoch: null, sequence: 0 }, 100_000)).map(({ sequence }) => sequence)
+        assert.deepStrictEqual(sequences, sequences.map((_, index) => index + 1))
+      }))
+  })
+}

@@ -1,0 +1,77 @@
+/**
+ * The event log's statements probe or walk an index, whatever the planner believes about sizes: those of a reader as the
+ * planner shows them, and those inside the functions by what they did, in their first calls and after their plans are cached.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Feed from "../src/internal/feedSql.ts"
+import { integer, text } from "../src/internal/params.ts"
+import * as TestDatabase from "../src/TestDatabase.ts"
+
+const rows = 20_000
+
+const insert = (from: number, to: number) => `with c as (
+    insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, state, planned_at, updated_at)
+    select md5(i::text), 'n', 'c' || i, '2026-11', 1000, 'usd', 'cus_' || i, 'planned', purser.now(), purser.now() from generate_series(${from}, ${to}) as i
+    returning charge_key
+  )
+  insert into purser.charge_events (charge_key, seq, at, to_state, attempt) select charge_key, s, purser.now(), 'planned', 1 from c, generate_series(1, 3) s`
+
+const textOf = (plan: ReadonlyArray<object>) => plan.map((row) => Object.values(row).join("")).join("\n")
+
+/** Tables that a call of a function read from end to end. */
+const scannedBy = (call: string) =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    return yield* sql.withTransaction(Effect.gen(function*() {
+      const before = yield* sql.unsafe<{ relname: string; seq_scan: bigint }>(scans)
+      yield* sql.unsafe(call)
+      const after = yield* sql.unsafe<{ relname: string; seq_scan: bigint }>(scans)
+      const known = new Map(before.map(({ relname, seq_scan }) => [relname, seq_scan]))
+      return after.filter(({ relname, seq_scan }) => seq_scan > (known.get(relname) ?? 0n)).map(({ relname }) => relname)
+    }))
+  })
+const scans = `select relname, seq_scan from pg_stat_xact_user_tables where schemaname = 'purser' and relname in ('charges', 'charge_events', 'feed_log') order by 1`
+
+for (const [name, database] of TestDatabase.layers) {
+  layer(database, { timeout: 120_000 })(`plans of the event log on ${name}`, (it) => {
+    it.effect("read no table from end to end", () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql.unsafe(insert(1, rows))
+        for (let n = 0; n < 4; n++) yield* sql.unsafe(`select * from purser.sequence_events(${rows})`)
+        yield* sql.unsafe("analyze purser.charges, purser.charge_events, purser.feed_log")
+        const [head] = yield* sql.unsafe<{ last: bigint }>("select last from purser.feed_head")
+        assert.strictEqual(Number(head!.last), rows * 3)
+
+        const readers: Record<string, readonly [string, ReadonlyArray<unknown>]> = {
+          read: [Feed.read, [BigInt(rows), integer(1000)]],
+          snapshot: [Feed.snapshot, [BigInt(rows), text("8"), integer(1000)]]
+        }
+        for (const [operation, [statement, params]] of Object.entries(readers)) {
+          const own = textOf(yield* sql.unsafe(`explain ${statement}`, params))
+          const generic = yield* sql.withTransaction(Effect.gen(function*() {
+            yield* sql.unsafe("set local plan_cache_mode = force_generic_plan")
+            yield* sql.unsafe(`prepare ${operation} as ${statement}`).unprepared
+            return textOf(yield* sql.unsafe(`explain execute ${operation}(${params.map(() => "null").join(", ")})`).unprepared)
+          }))
+          for (const plan of [own, generic]) {
+            assert.match(plan, /Index (Only )?Scan/, operation)
+            assert.notMatch(plan, /Seq Scan on (charges|charge_events|feed_log)/, operation)
+          }
+        }
+
+        // The sixth call on is that of a cached plan; some find new events, some only a window to close.
+        for (let n = 0; n < 9; n++) {
+          if (n % 2 === 0) yield* sql.unsafe(insert(rows + 1 + 10 * n, rows + 10 + 10 * n))
+          assert.deepStrictEqual(yield* scannedBy("select * from purser.sequence_events(1000)"), [], `call ${n}`)
+        }
+        for (let n = 0; n < 7; n++) {
+          assert.deepStrictEqual(yield* scannedBy(`select * from purser.trim_feed(${rows * 2}, 100)`), [], `trim ${n}`)
+        }
+        const [trimmed] = yield* sql.unsafe<{ trimmed_to: bigint }>("select trimmed_to from purser.feed_head")
+        assert.strictEqual(Number(trimmed!.trimmed_to), 700)
+      }), 120_000)
+  })
+}
