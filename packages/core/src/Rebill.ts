@@ -22,7 +22,8 @@ export interface RebillInput {
 
 /** What came of it. `Present`: this revision had been opened with the same terms; it is the same act once more. */
 export type RebillAnswer =
-  | { readonly _tag: "Opened" | "Present"; readonly request: ChargeRequest; readonly revises: ChargeKey }
+  | { readonly _tag: "Opened"; readonly request: ChargeRequest; readonly revises: ChargeKey }
+  | { readonly _tag: "Present"; readonly request: ChargeRequest; readonly revises: ChargeKey }
   | { readonly _tag: "NotPaid"; readonly state: ChargeState | null }
   | { readonly _tag: "NotRefunded"; readonly receivedMinor: number; readonly refundedMinor: number }
   | { readonly _tag: "Conflict"; readonly expected: ChargeTerms; readonly actual: ChargeTerms }

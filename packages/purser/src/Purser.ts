@@ -3,18 +3,19 @@
  * as one object for programs that do not use Effect.
  */
 import {
-  type CapReport, type ChargeOutcome, ChargeRequest, Currency, defaultHeadroomPercent, defaultNamespace, type InvalidPeriod, parsePeriod,
-  type PipelineError, SpendCap, type SpendCapError
+  AmountMinor, type CapReport, chargeKeyOf, type ChargeOutcome, ChargeRequest, Currency, defaultHeadroomPercent, defaultNamespace, firstRefundId,
+  type InvalidPeriod, type LedgerError, parsePeriod, type PipelineError, type RebillAnswer, RefundLedger, type RefundOutcome, type RefundReason,
+  RefundRequest, SpendCap, type SpendCapError
 } from "@purser/core"
-import { ChargePipeline, WebhookHttp } from "@purser/engine"
-import { StripeGateway } from "@purser/stripe"
+import { ChargePipeline, type RefundFailure, Refunds, WebhookHttp } from "@purser/engine"
+import { StripeGateway, StripeRefunds } from "@purser/stripe"
 import { Config, ConfigProvider, Effect, Layer, ManagedRuntime, Option, Schema } from "effect"
 import { PurserWebhooks } from "./PurserWebhooks.ts"
 import { Stores } from "./Stores.ts"
 
-/** The pipeline on the configured database and Stripe account. */
-const layerConfig = ChargePipeline.layer.pipe(
-  Layer.provideMerge(Layer.mergeAll(Stores.layerConfig, StripeGateway.layerConfig))
+/** The pipeline and refunds on the configured database and Stripe account. */
+const layerConfig = Layer.mergeAll(ChargePipeline.layer, Refunds.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(Stores.layerConfig, StripeGateway.layerConfig, StripeRefunds.layer))
 )
 
 /** What a plain program gives for one charge; amounts in minor units, any accepted spelling of the period. */
@@ -28,6 +29,43 @@ export interface ChargeInput {
   readonly item?: string
   readonly namespace?: string
 }
+
+/** Which charge a plain program means; `revision` for one that was billed anew. */
+export interface ChargeName {
+  readonly customerId: string
+  readonly billingPeriod: string
+  readonly item?: string
+  readonly namespace?: string
+  readonly revision?: number
+}
+
+/** A refund. Without `amountMinor` all that is left goes back; without `refundId` it is refund `1` of the charge. */
+export interface RefundInput extends ChargeName {
+  readonly amountMinor?: number
+  readonly refundId?: string
+  /** What the processor is told. */
+  readonly cause?: RefundReason
+  /** Why, and who, for the record. */
+  readonly reason: string
+  readonly actor?: string
+  /** Asks once more for a refund that the processor refused. */
+  readonly again?: boolean
+}
+
+/** A billing anew; amounts in minor units of the charge's currency. */
+export interface RebillRequest extends Omit<ChargeName, "revision"> {
+  readonly amountMinor: number
+  readonly stripeCustomerId?: string
+  readonly paymentMethod?: string
+  readonly unrefunded?: boolean
+  readonly reason: string
+  readonly actor?: string
+}
+
+/** What came of a billing anew: why no revision was opened, or the revision and the outcome of its charge. */
+export type RebillResult =
+  | Exclude<RebillAnswer, { readonly _tag: "Opened" } | { readonly _tag: "Present" }>
+  | { readonly _tag: "Billed"; readonly revision: number; readonly revises: string; readonly outcome: ChargeOutcome }
 
 /** What a plain program expects a period's charges to add up to; amounts in minor units. */
 export interface CapInput {
@@ -45,6 +83,10 @@ export interface PurserHandle {
   readonly charge: (input: ChargeInput) => Promise<ChargeOutcome>
   /** Opens the cap of a period and currency; nothing is charged without one. The same figures again change nothing. */
   readonly openCap: (input: CapInput) => Promise<CapReport>
+  /** Gives money back, once per refund id; the same id again resolves with the recorded outcome. */
+  readonly refund: (input: RefundInput) => Promise<RefundOutcome>
+  /** Opens the next revision of a charge that was given back, and charges it; the same call again goes on with it. */
+  readonly rebill: (input: RebillRequest) => Promise<RebillResult>
   /** Answers a call of Stripe's webhooks, to be mounted in any server; rejects unless `PURSER_WEBHOOK_SECRET` is set. */
   readonly webhooks: (request: Request) => Promise<Response>
   /** Finishes what is in work and closes the database. */
@@ -84,6 +126,52 @@ const openCap = Effect.fnUntraced(function*(
   })
 })
 
+const keyOf = Effect.fnUntraced(function*(input: ChargeName) {
+  return chargeKeyOf({ ...input, namespace: input.namespace ?? defaultNamespace, billingPeriod: yield* readPeriod(input.billingPeriod) })
+})
+
+const decodeRefund = Schema.decodeUnknownEffect(RefundRequest)
+
+const refund = Effect.fnUntraced(function*(
+  input: RefundInput
+): Effect.fn.Return<RefundOutcome, RefundFailure | Schema.SchemaError | InvalidPeriod | Config.ConfigError, Refunds> {
+  const refunds = yield* Refunds
+  return yield* refunds.refund(yield* decodeRefund({
+    chargeKey: yield* keyOf(input),
+    refundId: input.refundId ?? firstRefundId,
+    amountMinor: input.amountMinor ?? null,
+    reason: input.cause ?? null,
+    actor: input.actor ?? "program",
+    note: input.reason,
+    again: input.again === true
+  }))
+})
+
+const decodeAmount = Schema.decodeUnknownEffect(AmountMinor)
+
+const rebill = Effect.fnUntraced(function*(
+  { actor, amountMinor, paymentMethod, reason, stripeCustomerId, unrefunded, ...name }: RebillRequest
+): Effect.fn.Return<
+  RebillResult,
+  LedgerError | PipelineError | Schema.SchemaError | InvalidPeriod | Config.ConfigError,
+  RefundLedger | ChargePipeline
+> {
+  const book = yield* RefundLedger
+  const pipeline = yield* ChargePipeline
+  const answer = yield* book.rebill({
+    chargeKey: yield* keyOf(name),
+    amountMinor: yield* decodeAmount(amountMinor),
+    actor: actor ?? "program",
+    reason,
+    unrefunded: unrefunded === true,
+    ...(stripeCustomerId === undefined ? {} : { stripeCustomerId }),
+    ...(paymentMethod === undefined ? {} : { paymentMethod })
+  })
+  if (answer._tag !== "Opened" && answer._tag !== "Present") return answer
+  const outcome = yield* pipeline.charge(answer.request)
+  return { _tag: "Billed", revision: answer.request.revision ?? 0, revises: answer.revises, outcome }
+})
+
 /** Webhooks where a secret is configured. */
 const withWebhooks = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSER_WEBHOOK_SECRET")), (secret) =>
   Option.isSome(secret) ? PurserWebhooks.layerServing : Layer.empty)).pipe(Layer.provideMerge(layerConfig))
@@ -104,6 +192,8 @@ export const Purser = {
     return {
       charge: (input) => runtime.runPromise(charge(input)),
       openCap: (input) => runtime.runPromise(openCap(input)),
+      refund: (input) => runtime.runPromise(refund(input)),
+      rebill: (input) => runtime.runPromise(rebill(input)),
       webhooks: await runtime.runPromise(webHandler),
       close: () => runtime.dispose()
     }

@@ -8,5 +8,6 @@ export const metadataOf = ({ chargeKey, generation, request }: GatewayOrder): Re
   billing_period: request.billingPeriod,
   namespace: request.namespace,
   ...(request.item === undefined ? {} : { item: request.item }),
+  ...(request.revision === undefined ? {} : { revision: String(request.revision) }),
   generation: String(generation)
 })
