@@ -69,7 +69,7 @@ describe("between a run and its workers", () => {
           yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", times: "always" }, action: { kind: "delay", at: "during", delayMs: 20 } })
           at.write("bills.csv", csv(...tens(rows)))
           const [front, back] = [yield* address, yield* address]
-          const workers = yield* Effect.all([0, 1].map(() => at.start(["worker", "--transport", kind.transport, "--endpoint", kind.worker(front, back)], hurried)), { concurrency: 2 })
+          const workers = yield* Effect.forEach([0, 1], () => at.start(["worker", "--transport", kind.transport, "--endpoint", kind.worker(front, back)], hurried), { concurrency: 2 })
           for (const worker of workers) yield* worker.says("worker on")
           const run = yield* at.start(["run", "bills.csv", "--json", "--workers", "0", "--transport", kind.transport, "--concurrency", "16"], { ...hurried, PURSER_ENDPOINT: front })
           for (const paid of [8, 24]) {
