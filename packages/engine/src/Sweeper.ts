@@ -7,6 +7,7 @@ import { Config, Context, Duration, Effect, Layer, Option, Result } from "effect
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
+import { Refunds, type RefundSweepReport } from "./Refunds.ts"
 
 /** What one sweep did. `unsettled` charges were tried and are still open; `released` gave their room under the cap back. */
 export interface SweepReport {
@@ -14,6 +15,8 @@ export interface SweepReport {
   readonly settled: number
   readonly unsettled: number
   readonly released: number
+  /** What the same sweep did about refunds, where the app has any. */
+  readonly refunds?: RefundSweepReport
 }
 
 const options = Config.all({
@@ -29,7 +32,7 @@ export class Sweeper extends Context.Service<Sweeper, {
   /** Sweeps, rests, and sweeps again; a failure is logged and the next sweep tries again. */
   readonly run: Effect.Effect<never>
 }>()("@purser/engine/Sweeper") {
-  /** A sweeper over the pipeline that the app provides. */
+  /** A sweeper over the pipeline that the app provides, and over its refunds where it provides them. */
   static readonly layerNoDeps: Layer.Layer<Sweeper, Config.ConfigError, Ledger | ChargePipeline> = Layer.effect(
     Sweeper,
     Effect.gen(function*() {
@@ -65,6 +68,8 @@ export class Sweeper extends Context.Service<Sweeper, {
       // What is taken over would only wait in our hands.
       const whenOpen = Option.isSome(shared) ? shared.value.whenOpen : Effect.void
 
+      const refunds = yield* Effect.serviceOption(Refunds)
+
       const sweepOnce = Effect.gen(function*() {
         let taken = 0
         let settled = 0
@@ -74,13 +79,16 @@ export class Sweeper extends Context.Service<Sweeper, {
           settled += done.settled
           if (done.taken < batch) break
         }
-        return { taken, settled, unsettled: taken - settled, released: yield* releaseAll }
+        const report: SweepReport = { taken, settled, unsettled: taken - settled, released: yield* releaseAll }
+        return Option.isNone(refunds) ? report : { ...report, refunds: yield* refunds.value.sweepOnce }
       }).pipe(Effect.withSpan("Sweeper.sweepOnce"))
 
       return Sweeper.of({
         sweepOnce,
         run: Effect.andThen(whenOpen, sweepOnce).pipe(
           Effect.tap(({ settled, taken }) => taken === 0 ? Effect.void : Effect.logInfo(`swept ${taken} charges, ${settled} settled`)),
+          Effect.tap(({ refunds }) =>
+            refunds === undefined || refunds.taken === 0 ? Effect.void : Effect.logInfo(`swept ${refunds.taken} refunds, ${refunds.settled} settled`)),
           Effect.catch((error) => Effect.logWarning(`a sweep failed, the next one tries again: ${error.message}`)),
           Effect.catchDefect((defect) => Effect.logError("a sweep failed inside; the next one tries again", defect)),
           Effect.andThen(Effect.sleep(interval)),

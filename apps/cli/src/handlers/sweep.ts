@@ -1,7 +1,7 @@
 /** `purser sweep`: one sweep by hand. */
-import { ChargePipeline, Sweeper } from "@purser/engine"
+import { ChargePipeline, Refunds, Sweeper } from "@purser/engine"
 import { Stores } from "@purser/purser"
-import { StripeGateway } from "@purser/stripe"
+import { StripeGateway, StripeRefunds } from "@purser/stripe"
 import { Effect, Layer } from "effect"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { out } from "../ui/Output.ts"
@@ -15,15 +15,23 @@ export const sweep = (json: boolean) =>
     yield* out(json
       ? JSON.stringify(report)
       : `${report.taken} charges taken up, ${report.settled} settled, ${report.unsettled} still open; room under the cap given back for ${report.released}`)
-    if (report.unsettled > 0) {
-      return yield* new CommandFailed({ text: `${report.unsettled} charges stay open; they are taken up again later`, status: exitStatus.partial })
+    const { refunds } = report
+    if (!json && refunds !== undefined && refunds.taken > 0) {
+      yield* out(`${refunds.taken} refunds taken up, ${refunds.settled} settled, ${refunds.unsettled} still open`)
+    }
+    const open = [
+      ...(report.unsettled > 0 ? [`${report.unsettled} charges`] : []),
+      ...(refunds !== undefined && refunds.unsettled > 0 ? [`${refunds.unsettled} refunds`] : [])
+    ]
+    if (open.length > 0) {
+      return yield* new CommandFailed({ text: `${open.join(" and ")} stay open; they are taken up again later`, status: exitStatus.partial })
     }
   }).pipe(
     Effect.scoped,
     Effect.provide(
       Sweeper.layerNoDeps.pipe(
-        Layer.provide(ChargePipeline.layer),
-        Layer.provide(StripeGateway.layerConfig),
+        Layer.provide(Layer.mergeAll(ChargePipeline.layer, Refunds.layer)),
+        Layer.provide(Layer.mergeAll(StripeGateway.layerConfig, StripeRefunds.layer)),
         Layer.provideMerge(Stores.layerConfig)
       )
     )

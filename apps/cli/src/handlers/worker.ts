@@ -1,9 +1,9 @@
 /** `purser worker`: serves until stopped. */
 import { DeadLetters } from "@purser/core"
-import { ChargePipeline, ChargeWorker, Sweeper } from "@purser/engine"
+import { ChargePipeline, ChargeWorker, Refunds, Sweeper } from "@purser/engine"
 import { Stores, TransportConfig, type TransportName } from "@purser/purser"
 import { Database } from "@purser/postgres"
-import { StripeGateway } from "@purser/stripe"
+import { StripeGateway, StripeRefunds } from "@purser/stripe"
 import { ConfigProvider, Config, Effect, Layer } from "effect"
 import { serving } from "../launch.ts"
 import { note } from "../ui/Output.ts"
@@ -17,8 +17,8 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
   }
   const stack = ChargeWorker.layerNoDeps.pipe(
     Layer.provide(Sweeper.layerNoDeps),
-    Layer.provide(ChargePipeline.layer),
-    Layer.provide(StripeGateway.layerConfig),
+    Layer.provide(Layer.mergeAll(ChargePipeline.layer, Refunds.layer)),
+    Layer.provide(Layer.mergeAll(StripeGateway.layerConfig, StripeRefunds.layer)),
     Layer.provide(TransportConfig.layer.pipe(Layer.provide(DeadLetters.layerSink))),
     Layer.provideMerge(Stores.layerConfig),
     Layer.provide(Layer.effect(
