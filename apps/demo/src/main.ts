@@ -11,6 +11,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { guardedRun } from "./guardedRun.ts"
 import { naiveRun } from "./naiveRun.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
@@ -97,6 +98,12 @@ const story = Effect.gen(function*() {
   const naive = yield* naiveRun(400)
   yield* row("customers", naive.customers)
   yield* row("charged twice, by the simulator's books", naive.chargedTwice)
+
+  yield* say("\n4. Three naive workers at the same customers, a new idempotency key for each try …")
+  const guarded = yield* guardedRun(20)
+  yield* row("customers", guarded.customers)
+  yield* row("payments with a Stripe key, by the books", guarded.paymentsWithout)
+  yield* row("payments through the spend-cap proxy", guarded.paymentsThrough)
   yield* say(`
 Go on with your own file:
   npm run -s purser -- sim &
@@ -105,7 +112,7 @@ Go on with your own file:
   npm run -s purser -- status
   curl -s http://127.0.0.1:12111/_sim/books | head -c 300
   npm run -s purser -- --help`)
-  if (wrong) return yield* Effect.die(new Error("the books do not agree with the run"))
+  if (wrong || guarded.paymentsThrough !== guarded.customers) return yield* Effect.die(new Error("the books do not agree with the run"))
 })
 
 NodeRuntime.runMain(Effect.scoped(story.pipe(Effect.provide(StripeSim.layer()))))

@@ -12,6 +12,7 @@ const server = createServer((request, response) => {
     const { connection: _, host: __, ...headers } = request.headers
     const parts: Array<Buffer> = []
     pool.dispatch({ method: "POST", path: request.url!, headers: headers as Record<string, string>, body: Buffer.concat(chunks) }, {
+      onRequestStart: () => {},
       onResponseStart: (_controller, status, given) => void response.writeHead(status, given),
       onResponseData: (_controller, chunk) => void parts.push(chunk),
       onResponseEnd: () => void response.end(Buffer.concat(parts)),

@@ -20,6 +20,8 @@ const under = 64
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const cli = here("../../../apps/cli/src/main.ts")
 const children = new Set<ChildProcess>()
+// Also when the bench itself fails.
+process.on("exit", () => children.forEach((child) => void child.kill("SIGKILL")))
 const base = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PURSER_")))
 
 const start = (args: ReadonlyArray<string>, env: Record<string, string> = {}) =>
@@ -47,6 +49,7 @@ const once = (pool: Pool, vaultKey: string) =>
       headers: { authorization: `Bearer ${vaultKey}`, "idempotency-key": `bench-${process.pid}-${n}`, "content-type": "application/x-www-form-urlencoded" },
       body: `amount=100&currency=usd&customer=cus_${n}&metadata[customer_id]=c${n}`
     }, {
+      onRequestStart: () => {},
       onResponseStart: (_, code) => {
         status = code
       },

@@ -15,6 +15,7 @@ const measured = async (run: (count: number) => Promise<unknown>) => {
   process.stdout.write(`${count * 1000 / (performance.now() - began)}\n`)
 }
 
+process.on("SIGINT", () => process.exit(0))
 if (side === "server") await (program === "raw" ? serveRaw(pattern, endpoint, back) : Effect.runPromise(serveOurs(pattern, program, endpoint)))
 else if (program === "raw") await measured(await connectRaw(pattern, endpoint, back))
 else await Effect.runPromise(Effect.scoped(Effect.flatMap(connectOurs(pattern, program, endpoint), (run) => Effect.promise(() => measured((n) => Effect.runPromise(run(n)))))))
