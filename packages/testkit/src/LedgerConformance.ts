@@ -7,6 +7,7 @@ import { layer as testLayer } from "@effect/vitest"
 import type { Layer } from "effect"
 import { actCases } from "./internal/ledgerActCases.ts"
 import { claimCases } from "./internal/ledgerClaimCases.ts"
+import { declineCases } from "./internal/ledgerDeclineCases.ts"
 import { leaseCases } from "./internal/ledgerLeaseCases.ts"
 import { settleCases } from "./internal/ledgerSettleCases.ts"
 import { waitCases } from "./internal/ledgerWaitCases.ts"
@@ -19,5 +20,6 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | StoreClock, E
     settleCases(it)
     leaseCases(it)
     actCases(it)
+    declineCases(it)
     waitCases(it)
   })

@@ -3,7 +3,7 @@
  * own, so that one store serves the whole suite.
  */
 import {
-  AlreadyRefunded, type ChargeKey, type ClaimedRefund, type Ledger, Refunded, RefundFailed, RefundLedger, RefundPending, RefundRefused, RefundRequest,
+  AlreadyRefunded, type AmountMinor, type ChargeKey, type ClaimedRefund, Ledger, Refunded, RefundFailed, RefundLedger, RefundPending, RefundRefused, RefundRequest,
   type RefundOutcome
 } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
@@ -207,6 +207,57 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger 
         yield* settle(again, refunded(again))
         assert.strictEqual((yield* claim(wish(chargeKey, "1", 1000, true)))._tag, "AlreadySettled")
         yield* assertTrail(refund)
+      }))
+
+    const again = (chargeKey: ChargeKey, amountMinor: number, unrefunded = false) =>
+      Effect.flatMap(RefundLedger, (book) =>
+        book.rebill({ chargeKey, amountMinor: amountMinor as AmountMinor, actor: "ada", reason: "right price", unrefunded }))
+
+    it.effect("opens the next revision of what was given back, once, with a key and terms of its own, linked to the one before", () =>
+      Effect.gen(function*() {
+        const book = yield* RefundLedger
+        const ledger = yield* Ledger
+        const chargeKey = yield* paid("r-rebilled")
+        assert.deepStrictEqual(yield* again(chargeKey, 900), { _tag: "NotRefunded", receivedMinor: 1000, refundedMinor: 0 })
+        const part = yield* mustClaim(wish(chargeKey, "1", 400))
+        yield* settle(part, refunded(part))
+        assert.deepStrictEqual(yield* again(chargeKey, 900), { _tag: "NotRefunded", receivedMinor: 1000, refundedMinor: 400 })
+        const rest = yield* mustClaim(wish(chargeKey, "2", null))
+        yield* settle(rest, refunded(rest, "re_2"))
+        const answers = yield* Effect.forEach([1, 2, 3, 4, 5], () => again(chargeKey, 900), { concurrency: "unbounded" })
+        assert.deepStrictEqual(answers.map(({ _tag }) => _tag).sort(), ["Opened", "Present", "Present", "Present", "Present"])
+        const opened = answers.find((answer) => answer._tag === "Opened")!
+        assert.strictEqual((yield* again(chargeKey, 800))._tag, "Conflict")
+        const first = chargeFor("r-rebilled", period)
+        const request = chargeFor("r-rebilled", period, { amountMinor: 900, revision: 1 })
+        assert.deepStrictEqual({ ...opened.request }, { ...request })
+        assert.strictEqual(opened.revises, first.chargeKey)
+        assert.notStrictEqual(request.chargeKey, first.chargeKey)
+        assert.strictEqual(yield* book.revisedBy(chargeKey), request.chargeKey)
+        assert.deepInclude({ ...yield* ledger.find(request.chargeKey) }, { state: "planned", revises: chargeKey, attempt: 1 })
+        const [event] = yield* ledger.events(request.chargeKey)
+        assert.match(event!.detail!, /ada.*right price/)
+
+        const charge = yield* claimedAndAttached(request, "pi_rev")
+        yield* settleCharge(charge, succeeded(request.chargeKey, "pi_rev", 900), "pi_rev")
+        assert.strictEqual((yield* again(chargeKey, 900))._tag, "Present")
+        assert.strictEqual((yield* again(chargeKey, 800))._tag, "NotRefunded")
+        const back = yield* mustClaim(wish(request.chargeKey, "1", null))
+        yield* settle(back, new AlreadyRefunded({ ...common(back), detail: "elsewhere" }))
+        const second = yield* again(chargeKey, 900)
+        assert.strictEqual(second._tag === "Opened" ? second.request.revision : second._tag, 2)
+      }))
+
+    it.effect("opens no revision of what is not paid, and one of what is not refunded only by decision", () =>
+      Effect.gen(function*() {
+        const unknown = chargeFor("r-unbilled", period)
+        assert.deepStrictEqual(yield* again(unknown.chargeKey, 900), { _tag: "NotPaid", state: null })
+        const charge = yield* claimedAndAttached(unknown, "pi_un")
+        yield* settleCharge(charge, declined(unknown.chargeKey, "pi_un"), "pi_un")
+        assert.deepStrictEqual(yield* again(unknown.chargeKey, 900, true), { _tag: "NotPaid", state: "declined" })
+        const chargeKey = yield* paid("r-decided")
+        assert.strictEqual((yield* again(chargeKey, 900, true))._tag, "Opened")
+        assert.strictEqual((yield* again(chargeKey, 900, true))._tag, "Present")
       }))
 
     it.effect("counts by period, currency and state", () =>

@@ -6,6 +6,7 @@ import { Result, Schema } from "effect"
 export interface ChargeForOptions {
   readonly namespace?: string
   readonly item?: string
+  readonly revision?: number
   readonly amountMinor?: number
   readonly currency?: string
   readonly stripeCustomerId?: string
@@ -26,6 +27,7 @@ export const chargeFor = (customerId: string, period: string, options: ChargeFor
     customerId,
     billingPeriod: Result.getOrThrow(parsePeriod(period)),
     ...(options.item === undefined ? {} : { item: options.item }),
+    ...(options.revision === undefined ? {} : { revision: options.revision }),
     amountMinor: amount(options.amountMinor ?? 1000),
     currency: currency(options.currency ?? "usd"),
     stripeCustomerId: options.stripeCustomerId ?? `cus_${customerId}`,

@@ -1,5 +1,6 @@
 /** Refunds through the command, as an operator gives them, counted in the simulator's books. */
 import { assert, it } from "@effect/vitest"
+import { refundFaultPlaces } from "@purser/core"
 import { Effect } from "effect"
 import { atDesk, csv, type Desk } from "../src/Desk.ts"
 
@@ -89,3 +90,24 @@ it.live("nothing goes back of a charge that is not paid", () =>
       assert.strictEqual(none.code, 1)
       assert.include(none.stderr, "the ledger holds no such charge")
     })), 120_000)
+
+it.live("kill -9 at every step of a refund, then purser sweep: one refund", () =>
+  atDesk((desk) =>
+    Effect.gen(function*() {
+      const rows = refundFaultPlaces.map((place) => `${place},2026-07,30.00,USD,cus_${place},pm_T001,base`)
+      const ended = yield* desk.purser(["run", desk.write("bill.csv", csv(...rows)), "--expected-total", "120.00", "--yes"])
+      assert.strictEqual(ended.code, 0, ended.stderr)
+      for (const place of refundFaultPlaces) {
+        const killed = yield* desk.purser(["refund", place, "2026-07", "--item", "base", "--amount", "10.00", "--reason", "test"], { PURSER_FAULT: `${place}:1` })
+        assert.strictEqual(killed.signal, "SIGKILL", killed.stderr)
+      }
+      const swept = yield* Effect.repeat(desk.purser(["sweep", "--json"]), {
+        until: () => Effect.map(desk.sim.books, (books) => books.filter(({ refunds }) => refunds !== undefined).length === rows.length)
+      })
+      assert.strictEqual(swept.code, 0, swept.stderr)
+      for (const place of refundFaultPlaces) {
+        const again = yield* desk.purser(["refund", place, "2026-07", "--item", "base", "--amount", "10.00", "--reason", "test", "--json"])
+        assert.deepInclude(again.json, { _tag: "Refunded", alreadySettled: true }, again.stderr)
+      }
+      for (const entry of yield* desk.sim.books) assert.deepInclude(entry, { refunds: 1, refundedMinor: 1000 })
+    })), 240_000)

@@ -36,7 +36,7 @@ export const succeeded = (chargeKey: ChargeKey, paymentIntentId: string, amountR
   new Succeeded({ ...common(chargeKey), paymentIntentId, chargeId: `ch_${paymentIntentId}`, amountReceivedMinor })
 /** A refusal by the bank. */
 export const declined = (chargeKey: ChargeKey, paymentIntentId: string | null) =>
-  new Declined({ ...common(chargeKey), paymentIntentId, code: "card_declined", declineCode: "insufficient_funds", detail: "no funds" })
+  new Declined({ ...common(chargeKey), paymentIntentId, code: "card_declined", declineCode: "insufficient_funds", adviceCode: "try_again_later", declinedChargeId: "ch_no", detail: "no funds" })
 /** A refusal by the cap. */
 export const rejected = (chargeKey: ChargeKey) => new Rejected({ ...common(chargeKey), code: "cap_exceeded", detail: "does not fit" })
 

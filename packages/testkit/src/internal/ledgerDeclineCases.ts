@@ -1,0 +1,94 @@
+/** What a ledger keeps of a decline: its evidence, the time of the next attempt, and a method that was chosen since. */
+import { Ledger, RequiresAction } from "@purser/core"
+import { assert, type Vitest } from "@effect/vitest"
+import { Effect } from "effect"
+import { chargeFor } from "../chargeFor.ts"
+import { StoreClock } from "../StoreClock.ts"
+import { assertTrail, attachTo, claim, claimedAndAttached, common, declined, longMs, many, mustClaim, mustFind, period, settle } from "./ledgerSteps.ts"
+
+/** Adds the cases to a suite. */
+export const declineCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void => {
+  const due = (customer: string) =>
+    Effect.flatMap(Ledger, (ledger) =>
+      Effect.map(ledger.attemptsDue(many), (rows) => rows.filter(({ request }) => request.customerId === customer).map(({ attempt }) => attempt)))
+  const reopen = (chargeKey: ReturnType<typeof chargeFor>["chargeKey"], paymentMethod?: string) =>
+    Effect.flatMap(Ledger, (ledger) =>
+      ledger.reopen({
+        chargeKeys: [chargeKey], from: ["declined", "requires_action"], actor: "ada", reason: "again", ...(paymentMethod === undefined ? {} : { paymentMethod })
+      }))
+
+  it.effect("lists a declined charge when its next attempt is due, until it is reopened", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const request = chargeFor("next-soft", period)
+      const charge = yield* claimedAndAttached(request, "pi_next")
+      const outcome = declined(request.chargeKey, "pi_next")
+      yield* ledger.settle({ lease: charge.lease, attempt: 1, paymentIntentId: "pi_next", outcome, nextAttemptAfterMs: longMs })
+      assert.deepStrictEqual(yield* due("next-soft"), [])
+      assert.isNumber((yield* mustFind(request.chargeKey)).nextAttemptAtMs)
+      yield* StoreClock.advance(longMs)
+      assert.deepStrictEqual(yield* due("next-soft"), [1])
+      assert.strictEqual(yield* reopen(request.chargeKey), 1)
+      assert.deepStrictEqual(yield* due("next-soft"), [])
+      assert.isNull((yield* mustFind(request.chargeKey)).nextAttemptAtMs)
+
+      const hard = chargeFor("next-hard", period)
+      const other = yield* claimedAndAttached(hard, "pi_hard")
+      yield* ledger.settle({ lease: other.lease, attempt: 1, paymentIntentId: "pi_hard", outcome: declined(hard.chargeKey, "pi_hard"), nextAttemptAfterMs: null })
+      yield* StoreClock.advance(longMs)
+      assert.deepStrictEqual(yield* due("next-hard"), [])
+    }))
+
+  it.effect("hands the failed charge of the last decline to the next attempt, and to whoever takes that over", () =>
+    Effect.gen(function*() {
+      const request = chargeFor("evidence", period)
+      const charge = yield* claimedAndAttached(request, "pi_ev")
+      assert.isNull(charge.declinedChargeId)
+      yield* settle(charge, declined(request.chargeKey, "pi_ev"), "pi_ev")
+      yield* reopen(request.chargeKey)
+      const second = yield* mustClaim(request)
+      assert.deepStrictEqual([second.attempt, second.declinedChargeId], [2, "ch_no"])
+      yield* StoreClock.advance(longMs)
+      const taken = (yield* (yield* Ledger).takeExpired("sweeper", many)).find(({ lease }) => lease.chargeKey === request.chargeKey)
+      assert.strictEqual(taken?.declinedChargeId, "ch_no")
+    }))
+
+  it.effect("pays the next attempts with a chosen method, the terms staying as they are, also for a new object", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const request = chargeFor("chosen", period)
+      const charge = yield* claimedAndAttached(request, "pi_ch")
+      yield* settle(charge, declined(request.chargeKey, "pi_ch"), "pi_ch")
+      assert.strictEqual(yield* reopen(request.chargeKey, "pm_new"), 1)
+      const second = yield* mustClaim(request)
+      assert.deepStrictEqual([second.paymentMethod, second.chosenMethod, second.paymentIntentId], ["pm_new", "pm_new", "pi_ch"])
+      assert.isTrue(yield* ledger.renew({ lease: second.lease, generation: 1, paymentIntentId: "pi_ch" }))
+      yield* StoreClock.advance(longMs)
+      const third = yield* mustClaim(request)
+      assert.deepStrictEqual([third.paymentMethod, third.generation], ["pm_new", 2])
+      yield* attachTo(third, "pi_ch2", "pm_new")
+      yield* settle(third, declined(request.chargeKey, "pi_ch2"), "pi_ch2")
+      yield* reopen(request.chargeKey)
+      const fourth = yield* mustClaim(request)
+      assert.deepStrictEqual([fourth.paymentMethod, fourth.attempt], ["pm_new", 3])
+      assert.strictEqual((yield* mustFind(request.chargeKey)).chosenMethod, "pm_new")
+      assert.strictEqual((yield* claim(chargeFor("chosen", period, { paymentMethod: "pm_new" })))._tag, "Conflict")
+      yield* assertTrail(request.chargeKey)
+    }))
+
+  it.effect("reopens a charge that waits for its customer", () =>
+    Effect.gen(function*() {
+      const request = chargeFor("waits-customer", period)
+      const charge = yield* claimedAndAttached(request, "pi_w")
+      const outcome = new RequiresAction({ ...common(request.chargeKey), paymentIntentId: "pi_w", detail: "3-D Secure", declinedChargeId: "ch_auth" })
+      yield* settle(charge, outcome, "pi_w")
+      assert.strictEqual(yield* reopen(request.chargeKey), 1)
+      const second = yield* mustClaim(request)
+      assert.deepStrictEqual([second.state, second.attempt, second.declinedChargeId], ["attached", 2, "ch_auth"])
+    }))
+
+  it.effect("takes no revision that nobody has opened", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* claim(chargeFor("unopened", period, { revision: 1 })), { _tag: "Unopened" })
+    }))
+}
