@@ -96,7 +96,8 @@ const statements: ReadonlyArray<string> = [
     update purser.feed_head f set last = sequence_events.last, low = h.low, high = newest, mark = h.mark, bound = h.bound;
   end $$`,
 
-  // Places above low stay: they are how an event is known to have one.
+  // Places above low stay: they are how an event is known to have one. There are few of them, and `offset 0` keeps the planner
+  // from looking for the first of them along all sequences instead.
   `create function purser.trim_feed(keep bigint, batch bigint, out last bigint, out trimmed_to bigint)
   language plpgsql as $$
   declare
@@ -108,7 +109,7 @@ const statements: ReadonlyArray<string> = [
     trimmed_to := greatest(h.trimmed_to, least(
       h.last - keep,
       h.trimmed_to + batch,
-      coalesce((select min(f.sequence) - 1 from purser.feed_log f where f.position > h.low), h.last)
+      coalesce((select min(a.sequence) - 1 from (select f.sequence from purser.feed_log f where f.position > h.low offset 0) a), h.last)
     ));
     if trimmed_to > h.trimmed_to then
       delete from purser.feed_log f where f.sequence > h.trimmed_to and f.sequence <= trim_feed.trimmed_to;
