@@ -98,7 +98,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const checkRecorded = Effect.fnUntraced(function*(charge: ClaimedCharge, ours: ChargeOutcome, recorded: ChargeOutcome) {
         if (ours._tag !== "Succeeded" || recorded._tag !== "Succeeded") return
         if (ours.chargeId === null || recorded.chargeId === null || ours.chargeId === recorded.chargeId) return
-        yield* quarantine(charge, `paid twice: ${recorded.chargeId} is recorded, and ${ours.chargeId} was paid too; refund one of them`)
+        return yield* quarantine(charge, `paid twice: ${recorded.chargeId} is recorded, and ${ours.chargeId} was paid too; refund one of them`)
       })
 
       /** A payment found late may have lost its room: take it back whatever the cap says, and be loud. */

@@ -32,18 +32,28 @@ const make = Effect.gen(function*() {
     Effect.tap(show),
     Effect.mapError(ledgerUnavailable("pause"))
   )
-  const act = (operation: "pause" | "resume"): ChargePause["Service"]["pause"] => ({ actor, cause, reason }) =>
-    retryRolledBack(sql.unsafe(Sql[operation], [text(cause), text(actor), text(reason)])).pipe(
+  const act = (operation: "pause" | "resume", statement: string): ChargePause["Service"]["pause"] => ({ actor, cause, reason }) =>
+    retryRolledBack(sql.unsafe(statement, [text(cause), text(actor), text(reason)])).pipe(
       Effect.mapError(ledgerUnavailable(operation)),
       Effect.flatMap((rows) => Effect.as(inForce, rows.length > 0))
     )
+  let silent = false
   yield* inForce.pipe(
-    Effect.catch((error) => Effect.logWarning(`whether charging is paused cannot be read: ${error.message}`)),
+    Effect.matchEffect({
+      onSuccess: () => Effect.sync(() => void (silent = false)),
+      // Once for every time that the store goes away.
+      onFailure: (error) =>
+        Effect.suspend(() => {
+          if (silent) return Effect.void
+          silent = true
+          return Effect.logWarning(`whether charging is paused cannot be read: ${error.message}`)
+        })
+    }),
     Effect.andThen(Effect.sleep(every)),
     Effect.forever,
     Effect.forkScoped
   )
-  return ChargePause.of({ ...view, inForce, pause: act("pause"), resume: act("resume") })
+  return ChargePause.of({ ...view, inForce, pause: act("pause", Sql.pause), resume: act("resume", Sql.resume) })
 })
 
 /** The switch's layers. */

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { StripeSim } from "@purser/stripe-sim"
 import { examineKey, type KeyUse, StripeClient } from "@purser/stripe"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { http, stub } from "./support.ts"
 
 const key = "rk_test_doctor"

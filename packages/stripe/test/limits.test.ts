@@ -42,7 +42,7 @@ describe("the limiter", () => {
   it.effect("gives each account its own", () =>
     Effect.gen(function*() {
       const limiter = yield* makeLimiter({ allPerSecond: 25, endpointPerSecond: null, concurrency: 1000 })
-      const fibers = yield* Effect.all(["", "acct_1", "acct_2"].map((account) => Effect.forkChild(timesOf(limiter, 50, ["a"], account))))
+      const fibers = yield* Effect.forEach(["", "acct_1", "acct_2"], (account) => Effect.forkChild(timesOf(limiter, 50, ["a"], account)))
       yield* TestClock.adjust("3 seconds")
       for (const fiber of fibers) assert.isAtMost(Math.max(...(yield* Fiber.join(fiber))), 2100)
     }))

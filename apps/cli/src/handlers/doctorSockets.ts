@@ -27,7 +27,7 @@ const bindProblem = (target: { readonly path: string } | { readonly host: string
   Effect.callback<string | undefined>((resume) => {
     const server = createServer()
     server.once("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message)))
-    server.listen(target, () => server.close(() => resume(Effect.succeed(undefined))))
+    server.listen(target, () => server.close(() => resume(Effect.undefined)))
   })
 
 const targetOf = (endpoint: string) => {
