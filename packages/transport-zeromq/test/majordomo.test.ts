@@ -195,6 +195,20 @@ describe("limits", () => {
       yield* (yield* submitAll(client, 100)).outcomes
       yield* until(Effect.map(countOf(BrokerMetrics.unroutableReplies), (count) => count > before))
     }), 60_000)
+
+  it.live("a worker that takes nothing is dropped, and what it was given goes to another one", () =>
+    Effect.gen(function*() {
+      const endpoint = `inproc://${randomUUID()}`
+      const broker = yield* brokerOn(endpoint, { socket: { ...quick.socket, highWaterMark: 2 } })
+      const deaf = yield* bare(() => new zmq.Dealer({ linger: 0, receiveHighWaterMark: 1 }))
+      deaf.connect(endpoint)
+      yield* Effect.promise(() => deaf.send(["MDPW02", "\x01200", "charge"]))
+      yield* workersOf(broker, 1)
+      const { outcomes } = yield* submitAll(yield* clientOf(endpoint, { ...onlyOnce, joinMax: 1 }), 60)
+      yield* workersOf(broker, 0)
+      yield* workOn(endpoint, (request) => Effect.succeed(paid(request)))
+      yield* outcomes
+    }), 60_000)
 })
 
 const plain = (customer_id: string) => JSON.stringify({ customer_id, billing_period: "2026-07", amount_cents: 1000, stripe_customer_id: "cus_1" })

@@ -118,4 +118,14 @@ describe("between a run and its workers", () => {
         }
         yield* goes(between)
       })), 120_000)
+
+  it.live("a run with workers of its own has a broker of its own", () =>
+    atDesk((at) =>
+      Effect.gen(function*() {
+        at.write("bills.csv", csv(...tens(20)))
+        const run = yield* at.purser(["run", "bills.csv", "--json", "--transport", "majordomo", "--workers", "2"])
+        assert.deepStrictEqual([run.code, run.json?.["succeeded"]], [0, 20], run.stderr)
+        const books = yield* at.paid
+        assert.deepStrictEqual([books.length, books.every(({ payments }) => payments === 1)], [20, true])
+      })), 120_000)
 })
