@@ -4,7 +4,7 @@ import { type FeedError, type TransportError, TransportError as TransportFailure
 import { allowKeys, Forwarder, generateKeyPair } from "@purser/transport-zeromq"
 import { Effect, Fiber } from "effect"
 import * as zmq from "zeromq"
-import { eventAt, lossyRelay, networks, publishOn, quick, readOn, scriptedLog } from "./feedSupport.ts"
+import { eventAt, lossyRelay, networks, publishOn, quick, readerProcess, readOn, scriptedLog } from "./feedSupport.ts"
 import { bare, freeAddress } from "./support.ts"
 
 const factsOf = (error: FeedError | TransportError): Record<string, unknown> => ({ ...error.reason })
@@ -212,6 +212,27 @@ describe("event feed", () => {
       yield* Forwarder.open({ device: "forwarder", frontend, backend })
       yield* reader.readTo(180)
     }), 60_000)
+
+  it.live("loses nothing when a reader's process stands still until its publisher drops what it cannot take", () =>
+    Effect.gen(function*() {
+      // Some 40 MB: more than the kernel and the high-water marks hold.
+      const { append, log } = scriptedLog(20_000)
+      const at = { endpoint: yield* freeAddress, replayEndpoint: yield* freeAddress }
+      const { publisher } = yield* publishOn(log, { ...at, pageMax: 64, socket: { ...quick.socket, highWaterMark: 5 } })
+      const reader = yield* readerProcess(at)
+      yield* append(1)
+      yield* reader.until((line) => line === "Event 1")
+      yield* append(1)
+      yield* reader.until((line) => line === "Event 2")
+      yield* reader.signal("SIGSTOP")
+      yield* append(2000)
+      while ((yield* publisher.published) < 2002) yield* Effect.sleep("5 millis")
+      yield* reader.signal("SIGCONT")
+      const lines = yield* reader.until((line) => line === "Event 2002")
+      const events = lines.filter((line) => line.startsWith("Event "))
+      assert.deepStrictEqual(events, Array.from({ length: 2000 }, (_, index) => `Event ${index + 3}`))
+      assert.isTrue(lines.some((line) => line.startsWith("Lagged lost")), lines.filter((line) => !line.startsWith("Event")).join())
+    }), 120_000)
 
   it.live("with CURVE a listed key follows, and nobody else", () =>
     Effect.gen(function*() {

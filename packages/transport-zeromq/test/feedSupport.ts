@@ -4,7 +4,9 @@ import { type ChargeKey, chargeKeyOf, EventLog, EventLogUnavailable, FeedError, 
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { type FeedPublisherOptions, type FeedSubscriberOptions, ZmqEventFeed } from "@purser/transport-zeromq"
 import { Effect, Exit, FileSystem, Queue, Scope, Stream } from "effect"
+import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
+import { fileURLToPath } from "node:url"
 import * as zmq from "zeromq"
 import { freePort } from "./support.ts"
 
@@ -18,8 +20,9 @@ export const eventAt = (sequence: number): FeedEvent => {
   }
 }
 
-/** A log whose events are made up, and whose store can go down. */
-export const scriptedLog = () => {
+/** A log whose events are made up, with a detail of so many bytes, and whose store can go down. */
+export const scriptedLog = (detailBytes = 0) => {
+  const detail = detailBytes === 0 ? null : "x".repeat(detailBytes)
   const epochs = new Set<string>()
   const state = { last: 0, placed: 0, trimmedTo: 0, isDown: false }
   const up = <A>(effect: Effect.Effect<A, FeedError>) =>
@@ -40,7 +43,7 @@ export const scriptedLog = () => {
           const why = known && sequence < state.trimmedTo ? "trimmed" : "other_history"
           return Effect.fail(new FeedError({ reason: new ReplayGap({ after: sequence, oldest: state.trimmedTo + 1, newest: state.placed, why }) }))
         }
-        return Effect.succeed(Array.from({ length: Math.min(limit, state.placed - sequence) }, (_, index) => eventAt(sequence + index + 1)))
+        return Effect.succeed(Array.from({ length: Math.min(limit, state.placed - sequence) }, (_, index) => ({ ...eventAt(sequence + index + 1), detail })))
       })),
     snapshot: (at, afterKey, limit) =>
       up(Effect.sync(() => {
@@ -145,4 +148,33 @@ export const lossyRelay = Effect.fnUntraced(function*(from: string, to: string) 
     return Effect.void
   })))
   return control
+})
+
+/** A reader as a process of its own, which prints a line for each notice. */
+export const readerProcess = Effect.fnUntraced(function*(at: { readonly endpoint: string; readonly replayEndpoint: string }) {
+  const lines = yield* Queue.unbounded<string>()
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      spawn(process.execPath, [fileURLToPath(new URL("programs/feedReader.ts", import.meta.url)), at.endpoint, at.replayEndpoint], { stdio: ["ignore", "pipe", "inherit"] })),
+    (child) => Effect.sync(() => void child.kill("SIGKILL"))
+  )
+  let rest = ""
+  child.stdout.on("data", (data: Buffer) => {
+    const parts = (rest + data.toString("utf8")).split("\n")
+    rest = parts.pop()!
+    Queue.offerAllUnsafe(lines, parts)
+  })
+  return {
+    signal: (signal: NodeJS.Signals) => Effect.sync(() => void child.kill(signal)),
+    /** Takes lines up to the one that is wanted. */
+    until: (wanted: (line: string) => boolean) =>
+      Effect.gen(function*() {
+        const taken: Array<string> = []
+        for (;;) {
+          const line = yield* Queue.take(lines)
+          taken.push(line)
+          if (wanted(line)) return taken
+        }
+      })
+  }
 })
