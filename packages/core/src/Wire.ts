@@ -11,6 +11,7 @@ import { defaultNamespace } from "./ChargeKey.ts"
 import { ChargeOutcome } from "./ChargeOutcome.ts"
 import { ChargeRequest } from "./ChargeRequest.ts"
 import { parseCurrency } from "./Currency.ts"
+import { makeRequestReader, readSucceeded, writeSucceeded } from "./internal/wireFast.ts"
 import { Money } from "./Money.ts"
 import { SubmitError } from "./SubmitError.ts"
 import { MalformedMessage, TransportError } from "./TransportError.ts"
@@ -129,7 +130,11 @@ const toRequest = (fields: Fields, options: PeriodOptions): ReadRequest => {
   return Result.isFailure(money) ? Result.fail(malformed(money.failure.message, "amount")) : Result.succeed(decoded.success)
 }
 
-const readJoinedBody = (body: unknown, options: PeriodOptions): ReadRequest => {
+type RequestReader = ReturnType<typeof makeRequestReader>
+
+const readJoinedBody = (body: unknown, options: PeriodOptions, fast: RequestReader): ReadRequest => {
+  const usual = isRecord(body) ? fast(body) : undefined
+  if (usual !== undefined) return Result.succeed(usual)
   const read = decodeRequestBody(body)
   if (Result.isFailure(read)) return Result.fail(malformed(read.failure.message))
   const b = read.success
@@ -166,14 +171,14 @@ const readPlainBody = (body: unknown, options: PeriodOptions): ReadRequest => {
 }
 
 /** An item without an id of its own is answered under the empty id, so that its neighbours are served. */
-const readRequestItem = (item: unknown, options: PeriodOptions): RequestItem => {
-  const read = decodeRequestEnvelope(item)
-  if (Result.isFailure(read)) {
-    const id = isRecord(item) && isWireId(item["id"]) ? item["id"] : ""
-    return { id, deadlineMs: 0, request: Result.fail(malformed(read.failure.message)) }
+const readRequestItem = (item: unknown, options: PeriodOptions, fast: RequestReader): RequestItem => {
+  const id = isRecord(item) && isWireId(item["id"]) ? item["id"] : ""
+  if (id !== "" && isRecord(item) && Number.isFinite(item["deadline"]) && "body" in item) {
+    return { id, deadlineMs: Number(item["deadline"]), request: readJoinedBody(item["body"], options, fast) }
   }
-  const { body, deadline, id } = read.success
-  return { id, deadlineMs: deadline, request: readJoinedBody(body, options) }
+  const read = decodeRequestEnvelope(item)
+  if (Result.isFailure(read)) return { id, deadlineMs: 0, request: Result.fail(malformed(read.failure.message)) }
+  return { id: read.success.id, deadlineMs: read.success.deadline, request: readJoinedBody(read.success.body, options, fast) }
 }
 
 /**
@@ -181,6 +186,10 @@ const readRequestItem = (item: unknown, options: PeriodOptions): RequestItem => 
  * malformed message would say that nothing was charged, which nobody knows.
  */
 const readReplyItem = (item: unknown): ReadonlyArray<ReplyItem> => {
+  if (isRecord(item) && typeof item["id"] === "string") {
+    const usual = readSucceeded(item["body"])
+    if (usual !== undefined) return [{ id: item["id"], reply: Result.succeed(usual) }]
+  }
   const read = decodeReplyEnvelope(item)
   if (Result.isFailure(read)) return []
   const { body, id } = read.success
@@ -255,7 +264,7 @@ export interface WireCodec {
   readonly encodePlainReply: (reply: ChargeReply, seq: unknown) => string
 }
 
-const makeWire = (options: PeriodOptions): WireCodec => ({
+const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
   decodeRequests: (text) =>
     Result.flatMap(parseJson(text), (json): Result.Result<RequestFrame, TransportError> => {
       if (!isRecord(json)) return Result.fail(malformed("expected a JSON object"))
@@ -266,7 +275,7 @@ const makeWire = (options: PeriodOptions): WireCodec => ({
         onSuccess: ({ client, items }) => ({
           form: "joined" as const,
           client,
-          items: items.map((item) => readRequestItem(item, options))
+          items: items.map((item) => readRequestItem(item, options, fast))
         })
       })
     }),
@@ -287,7 +296,7 @@ const makeWire = (options: PeriodOptions): WireCodec => ({
       v: 1,
       items: items.map(({ id, reply }) => ({
         id,
-        body: Result.isSuccess(reply) ? { outcome: encodeOutcome(reply.success) } : { error: encodeError(reply.failure) }
+        body: Result.isSuccess(reply) ? { outcome: reply.success._tag === "Succeeded" ? writeSucceeded(reply.success) : encodeOutcome(reply.success) } : { error: encodeError(reply.failure) }
       }))
     }),
   encodePlainReply: (reply, seq) =>
@@ -296,6 +305,8 @@ const makeWire = (options: PeriodOptions): WireCodec => ({
       ...(seq === undefined ? {} : { ack_seq: seq })
     })
 })
+
+const makeWire = (options: PeriodOptions): WireCodec => makeCodec(options, makeRequestReader(options))
 
 /** The wire's codec: `make` with explicit options, `fromConfig` with `PURSER_PERIOD_LABELS` (`calendar` or `opaque`). */
 export const Wire = {

@@ -27,7 +27,7 @@ import { defaultRetry, type PatternServerOptions, type WindowClientOptions } fro
 import type { ServiceClient, ServiceHandler, ServiceMessages, ServiceOptions } from "./ServiceMessages.ts"
 import { openZmqSocket } from "./ZmqSocket.ts"
 
-/** What a producer takes. Requests are joined by up to 16 into one frame: a frame goes to one worker. */
+/** What a producer takes. Requests are joined by up to 64 into one frame: a frame goes to one worker. */
 export interface PushPullClientOptions extends WindowClientOptions {
   /** Where this producer takes answers in; one of its own. Needed where workers are on other machines, else a free one. */
   readonly returnEndpoint?: string | undefined
@@ -84,7 +84,7 @@ const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, a
     open,
     timeoutMs,
     retry: options.retry ?? defaultRetry(3),
-    joinMax: Math.min(options.joinMax ?? 16, joinLimit),
+    joinMax: Math.min(options.joinMax ?? 64, joinLimit),
     // Workers find a bound address again by themselves, and another one could not be bound in its place at once.
     silencesMax: binds ? undefined : limits.silencesMax
   }

@@ -21,7 +21,7 @@ import { defaultRetry, type PatternServerOptions, type WindowClientOptions } fro
 import type { ServiceClient, ServiceHandler, ServiceMessages, ServiceOptions } from "./ServiceMessages.ts"
 import { openZmqSocket } from "./ZmqSocket.ts"
 
-/** What a client takes. Requests are joined by up to 64 into one frame. */
+/** What a client takes. Requests are joined by up to 128 into one frame. */
 export interface RouterDealerClientOptions extends WindowClientOptions {}
 
 /** What a server takes. */
@@ -63,7 +63,7 @@ const makeWindow = Effect.fnUntraced(function*(options: RouterDealerClientOption
     open,
     timeoutMs,
     retry: options.retry ?? defaultRetry(3),
-    joinMax: Math.min(options.joinMax ?? 64, joinLimit)
+    joinMax: Math.min(options.joinMax ?? 128, joinLimit)
   }
 })
 

@@ -15,6 +15,7 @@ import type { Frames } from "../ZmqSocket.ts"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Addresses } from "./addresses.ts"
 import { makeCarriers, type OpenCarrier } from "./carrier.ts"
+import { makeLine } from "./line.ts"
 import { type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
 
 /** How a window's requests and answers are written. No function throws. */
@@ -80,7 +81,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     const run = Effect.runForkWith(yield* Effect.context<never>())
     const errands = new Map<string, Entry>()
     /** Beyond the window, in the order in which they came. */
-    const queued = new Set<Entry>()
+    const queued = makeLine<Entry>()
     let waiting: Array<Entry> = []
     const toSend = yield* Latch.make(false)
     const busy = yield* Latch.make(false)
@@ -102,12 +103,11 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     }
     const leave = (errand: Entry) => {
       errand.phase = "over"
-      if (!errands.delete(errand.id)) return void queued.delete(errand)
-      if (queued.size === 0 || isClosed) return
-      for (const next of queued) {
-        queued.delete(next)
-        return admit(next)
-      }
+      if (!errands.delete(errand.id) || isClosed) return
+      let next = queued.take()
+      // Those that were given up while they waited stay in the line until it is their turn.
+      while (next !== undefined && next.phase === "over") next = queued.take()
+      if (next !== undefined) admit(next)
     }
     const settle = (errand: Entry, reply: ReplyOf<A, E>) => {
       if (errand.phase === "over") return
@@ -121,7 +121,8 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         isClosed = true
-        for (const errand of [...errands.values(), ...queued]) fail(errand, closed)
+        for (const errand of errands.values()) fail(errand, closed)
+        for (let errand = queued.take(); errand !== undefined; errand = queued.take()) fail(errand, closed)
       }))
 
     const rest = (errand: Entry) => restErrand(errand, settings.retry, clock.currentTimeMillisUnsafe(), label, (reason) => fail(errand, reason))

@@ -4,6 +4,7 @@
  */
 import { Backpressure, PeerLost, PeerUnreachable, type TransportErrorReason } from "@purser/core"
 import { Cause, Clock, type Context, Effect, Exit, type Fiber, Latch, Result } from "effect"
+import { makeLine } from "./line.ts"
 import type { Outbox, WayBack } from "./outbox.ts"
 import type { ReplyApp, ReplyAsk, ReplyCall, ReplyOut } from "./replyApp.ts"
 
@@ -55,7 +56,7 @@ export const makeWorkbench = <Req, Reply, A, E>(
   Effect.gen(function*() {
     const clock = yield* Clock.Clock
     const idle = yield* Latch.make(false)
-    const waiting = new Set<Job<Req, Reply>>()
+    const waiting = makeLine<Job<Req, Reply>>()
     const running = new Set<Job<Req, Reply>>()
     let taken = 0
     let closing = false
@@ -107,9 +108,9 @@ export const makeWorkbench = <Req, Reply, A, E>(
       })
     }
     const next = () => {
-      for (const job of waiting) {
-        if (running.size >= concurrency) return
-        waiting.delete(job)
+      while (running.size < concurrency) {
+        const job = waiting.take()
+        if (job === undefined) return
         start(job)
       }
     }
@@ -134,8 +135,7 @@ export const makeWorkbench = <Req, Reply, A, E>(
       },
       close: () => {
         closing = true
-        for (const job of waiting) refuse(job, closed)
-        waiting.clear()
+        for (let job = waiting.take(); job !== undefined; job = waiting.take()) refuse(job, closed)
         rest()
       },
       cut: () => {

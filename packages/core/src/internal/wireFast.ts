@@ -1,0 +1,80 @@
+/**
+ * The usual bodies of the wire, read and written without a schema: it takes a third of what a request costs. Whatever is
+ * not as usual gives `undefined` and is left to the schemas, so that every refusal and every rare field is theirs alone. A
+ * property test holds that what is read here is what the schemas read.
+ */
+import { type BillingPeriod, type PeriodOptions, parsePeriod } from "../BillingPeriod.ts"
+import { type ChargeKey, defaultNamespace } from "../ChargeKey.ts"
+import { Succeeded } from "../ChargeOutcome.ts"
+import { ChargeRequest } from "../ChargeRequest.ts"
+import { currencyRule, parseCurrency } from "../Currency.ts"
+import { Result } from "effect"
+import { idProblem } from "./idProblem.ts"
+
+/** An instance of a class whose values have been checked already. */
+const instance = <A extends object>(of: { readonly prototype: A }, values: object): A => Object.assign(Object.create(of.prototype), values)
+
+const isId = (value: unknown): value is string => typeof value === "string" && idProblem(value) === undefined
+const periodsMax = 256
+
+/** Makes a reader of request bodies; it remembers the spellings of periods, of which a run has few. */
+export const makeRequestReader = (options: PeriodOptions) => {
+  const periods = new Map<string, BillingPeriod>()
+  const periodOf = (text: string): BillingPeriod | undefined => {
+    const known = periods.get(text)
+    if (known !== undefined) return known
+    const period = parsePeriod(text, options)
+    if (Result.isFailure(period)) return undefined
+    if (periods.size >= periodsMax) periods.clear()
+    periods.set(text, period.success)
+    return period.success
+  }
+  return (body: Record<string, unknown>): ChargeRequest | undefined => {
+    const { allow_future, amount_minor, billing_period, currency, customer_id, item, namespace = defaultNamespace, payment_method, revision, sender_key, stripe_customer_id } = body
+    if (allow_future !== undefined || revision !== undefined || sender_key !== undefined) return undefined
+    if (!isId(customer_id) || !isId(stripe_customer_id) || !isId(namespace)) return undefined
+    if (item !== undefined && !isId(item)) return undefined
+    if (payment_method !== undefined && !isId(payment_method)) return undefined
+    if (typeof billing_period !== "string" || typeof currency !== "string" || !Number.isSafeInteger(amount_minor)) return undefined
+    const billingPeriod = periodOf(billing_period)
+    const code = parseCurrency(currency)
+    if (billingPeriod === undefined || code === undefined) return undefined
+    const amountMinor = Number(amount_minor)
+    const { minimumMinor, stepMinor } = currencyRule(code)
+    if (amountMinor < minimumMinor || amountMinor % stepMinor !== 0) return undefined
+    return instance(ChargeRequest, {
+      namespace,
+      customerId: customer_id,
+      billingPeriod,
+      ...(item === undefined ? {} : { item }),
+      amountMinor,
+      currency: code,
+      stripeCustomerId: stripe_customer_id,
+      ...(payment_method === undefined ? {} : { paymentMethod: payment_method })
+    })
+  }
+}
+
+const chargeKey = /^[0-9a-f]{32}$/
+const isChargeKey = (value: unknown): value is ChargeKey => typeof value === "string" && chargeKey.test(value)
+
+/** Reads the body of an answer that says paid. */
+export const readSucceeded = (body: unknown): Succeeded | undefined => {
+  if (typeof body !== "object" || body === null || !("outcome" in body)) return undefined
+  const { outcome } = body
+  if (typeof outcome !== "object" || outcome === null || !("_tag" in outcome) || outcome._tag !== "Succeeded") return undefined
+  const { alreadySettled, amountReceivedMinor, chargeId, chargeKey, paymentIntentId }: Partial<Record<keyof Succeeded, unknown>> = outcome
+  if (!isChargeKey(chargeKey) || typeof alreadySettled !== "boolean" || typeof paymentIntentId !== "string") return undefined
+  if (chargeId !== null && typeof chargeId !== "string" || !Number.isSafeInteger(amountReceivedMinor)) return undefined
+  return instance(Succeeded, { _tag: "Succeeded", chargeKey, alreadySettled, paymentIntentId, chargeId, amountReceivedMinor })
+}
+
+/** Writes the outcome of an answer that says paid. */
+export const writeSucceeded = ({ alreadySettled, amountReceivedMinor, chargeId, chargeKey, paymentIntentId }: Succeeded) => ({
+  _tag: "Succeeded" as const,
+  chargeKey,
+  alreadySettled,
+  paymentIntentId,
+  chargeId,
+  amountReceivedMinor
+})

@@ -1,0 +1,66 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Equal, Result, Schema } from "effect"
+import { ChargeOutcome, Succeeded, Wire } from "../src/index.ts"
+import { readSucceeded, writeSucceeded } from "../src/internal/wireFast.ts"
+import { anyText, id, period, request } from "./arbitraries.ts"
+
+const oneOf = <A>(...values: ReadonlyArray<A>) => Arbitrary.map(Arbitrary.schema(Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 0, maximum: values.length - 1 })))), (index) => values[index]!)
+const numbers = oneOf<unknown>(1, 49, 50, 1900, 1_000_000, 0, -1, 1.5, 2 ** 53 - 1, 2 ** 53, 1e21, "50", null, true, undefined)
+const texts = oneOf<unknown>("acme", " acme", "", "a\u0000", "\ud800", "x".repeat(255), "é".repeat(200), 7, null, {}, undefined)
+const usualOr = <A>(usual: Arbitrary.Arbitrary<A>, odd: Arbitrary.Arbitrary<unknown>) =>
+  Arbitrary.map(Arbitrary.all([usual, odd, oneOf(true, true, true, true, true, false)]), ([good, bad, isUsual]) => isUsual ? good : bad)
+
+/** Bodies of which about half can be read. */
+const body = Arbitrary.map(
+  Arbitrary.all([
+    usualOr(id, texts), usualOr(period, oneOf<unknown>("2026Q3", "Q3-2026", "2026-02-30", "July", "", 7, undefined)), usualOr(oneOf(1900, 50, 100_000), numbers),
+    usualOr(oneOf("usd", "USD", "jpy", "isk", "kwd"), oneOf<unknown>("xxx", "", 7, null, undefined)), usualOr(id, texts), usualOr(oneOf(undefined, "zmq-billing"), texts),
+    usualOr(oneOf(undefined, "seat"), texts), usualOr(oneOf(undefined, "pm_1"), texts)
+  ]),
+  ([customer_id, billing_period, amount_minor, currency, stripe_customer_id, namespace, item, payment_method]) =>
+    ({ customer_id, billing_period, amount_minor, currency, stripe_customer_id, namespace, item, payment_method })
+)
+const read = (wire: ReturnType<typeof Wire.make>, sent: object) => {
+  const frame = Result.getOrThrow(wire.decodeRequests(JSON.stringify({ v: 1, client: "c", items: [{ id: "1", deadline: 1, body: sent }] })))
+  return frame.form === "joined" ? frame.items[0]!.request : assert.fail("expected the joined form")
+}
+
+describe("what is read without a schema", () => {
+  for (const labels of ["calendar", "opaque"] as const) {
+    const wire = Wire.make({ labels })
+    // A field that says nothing new is not as usual, so that the schemas read the same body.
+    it.prop(`is what the schemas read, of any request: ${labels}`, [body], ([sent]) => {
+      const [fast, slow] = [read(wire, sent), read(wire, { ...sent, allow_future: false })]
+      assert.deepStrictEqual(fast, slow)
+      if (Result.isSuccess(fast) && Result.isSuccess(slow)) {
+        assert.isTrue(Equal.equals(fast.success, slow.success))
+        assert.strictEqual(fast.success.chargeKey, slow.success.chargeKey)
+        assert.deepStrictEqual(Object.keys(fast.success), Object.keys(slow.success))
+      }
+    }, { arbitrary: { runs: 1000 } })
+  }
+
+  it.prop("is what the schemas read, of requests that are all right", [request], ([sent]) => {
+    const wire = Wire.make({})
+    assert.deepStrictEqual(Result.getOrThrow(read(wire, JSON.parse(wire.encodeRequests("c", [{ id: "1", deadlineMs: 1, request: sent }])).items[0].body)), sent)
+  })
+
+  const decode = Schema.decodeUnknownResult(ChargeOutcome)
+  const outcome = Arbitrary.map(
+    Arbitrary.all([
+      usualOr(oneOf("0123456789abcdef0123456789abcdef"), oneOf<unknown>("0123456789ABCDEF0123456789ABCDEF", "0123", "", null, undefined)),
+      usualOr(oneOf(true, false), oneOf<unknown>("true", 0, null, undefined)), usualOr(Arbitrary.schema(anyText), oneOf<unknown>(null, 7, undefined)),
+      usualOr(oneOf<unknown>(null, "ch_1"), oneOf<unknown>(7, undefined)), usualOr(oneOf<unknown>(0, 4900, -1), numbers), usualOr(oneOf("Succeeded"), oneOf<unknown>("succeeded", "Declined", undefined))
+    ]),
+    ([chargeKey, alreadySettled, paymentIntentId, chargeId, amountReceivedMinor, _tag]) => ({ _tag, chargeKey, alreadySettled, paymentIntentId, chargeId, amountReceivedMinor, more: 1 })
+  )
+  it.prop("is what the schemas read, of any answer", [outcome], ([sent]) => {
+    const fast = readSucceeded({ outcome: sent })
+    const slow = Result.getOrUndefined(decode(sent))
+    assert.deepStrictEqual(fast, slow instanceof Succeeded ? slow : undefined)
+    if (fast !== undefined) {
+      assert.isTrue(Equal.equals(fast, slow))
+      assert.strictEqual(JSON.stringify(writeSucceeded(fast)), JSON.stringify(Schema.encodeSync(ChargeOutcome)(fast)))
+    }
+  }, { arbitrary: { runs: 1000 } })
+})
