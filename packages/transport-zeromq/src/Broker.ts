@@ -12,6 +12,7 @@ import { BrokerMetrics } from "./BrokerMetrics.ts"
 import { curveConfig } from "./CurveSettings.ts"
 import { type BrokerAction, type BrokerEvent, type BrokerFigures, makeBrokerState } from "./internal/brokerState.ts"
 import { makeChargeReplies } from "./internal/chargeReplies.ts"
+import { heartbeatMsOf } from "./internal/heartbeat.ts"
 import { mdp, readAtBroker } from "./internal/mdp.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, wireOf } from "./internal/patternOptions.ts"
@@ -42,9 +43,6 @@ export interface BrokerOptions extends PatternOptions {
   /** How refusals are written: by default as charges, for the requests of this package's clients. */
   readonly refuse?: RefuseRequest | undefined
 }
-
-/** The time between heartbeats of both sides when none is given. */
-export const defaultHeartbeat: Duration.Input = "1 second"
 
 /**
  * Refusals that the clients of this package and plain senders of charges can read. A frame of which nothing is a charge is
@@ -100,7 +98,7 @@ const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Retu
   const endpoints = yield* readEndpoints(options, "bind")
   const label = labelOf(endpoints)
   const settings = settingsOf(options)
-  const heartbeatMs = millis(options.heartbeat ?? defaultHeartbeat)
+  const heartbeatMs = heartbeatMsOf(options.heartbeat)
   const queueMax = options.queueMax ?? 10_000
   const zmq = yield* loadZeromq
   const refuse = options.refuse ?? refuseEither(yield* wireOf(options), label)

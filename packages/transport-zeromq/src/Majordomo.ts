@@ -6,11 +6,11 @@
  */
 import { type ChargeClient, ChargeServer, type TransportError } from "@purser/core"
 import { type Config, type Duration, Effect, Fiber, Queue, type Scope } from "effect"
-import { defaultHeartbeat } from "./Broker.ts"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
 import type { OpenCarrier } from "./internal/carrier.ts"
 import { chargeClient, chargeKeyOfRequest, textRequests } from "./internal/chargeClient.ts"
 import { makeChargeReplies } from "./internal/chargeReplies.ts"
+import { heartbeatMsOf } from "./internal/heartbeat.ts"
 import { majordomoDesk } from "./internal/majordomoDesk.ts"
 import { openMajordomoWorker } from "./internal/majordomoWorker.ts"
 import { mdp, readAtClient } from "./internal/mdp.ts"
@@ -107,7 +107,7 @@ const openWorker = Effect.fnUntraced(function*(options: MajordomoServerOptions, 
         addresses: announced?.current ?? Effect.succeed(endpoints),
         service: options.service ?? defaultService,
         credit: Math.max(1, options.credit ?? 32),
-        heartbeatMs: millis(options.heartbeat ?? defaultHeartbeat)
+        heartbeatMs: heartbeatMsOf(options.heartbeat)
       })
       // Draining is done here, where what is not done can be given back; the service then has nothing to wait for.
       const place = { transport: "majordomo", label, openDesk: Effect.succeed(majordomoDesk(worker)) }
