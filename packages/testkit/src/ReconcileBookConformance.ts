@@ -3,7 +3,7 @@ import { type AccountPayment, Ledger, ReconcileBook } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { chargeFor } from "./chargeFor.ts"
-import { StoreClock } from "./StoreClock.ts"
+import type { StoreClock } from "./StoreClock.ts"
 
 const objectOf = (id: string, customer: string, fields: Partial<AccountPayment> = {}): AccountPayment => {
   const request = chargeFor(customer, "2026-07", { item: "\"quoted\" 'item' \u{1F4B0}" })
