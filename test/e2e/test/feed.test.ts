@@ -65,6 +65,30 @@ describe("the charge event feed", () => {
         assert.strictEqual(whole.filter(({ to }) => to === "succeeded").length, rows)
       })), 180_000)
 
+  it.live("is published by a worker too, also on the embedded database", () =>
+    atDesk((at) =>
+      Effect.gen(function*() {
+        at.write("bills.csv", csv(...tens(5)))
+        const settings = Effect.gen(function*() {
+          return { PURSER_ENDPOINT: yield* address, PURSER_FEED_ENDPOINT: yield* address, PURSER_FEED_REPLAY_ENDPOINT: yield* address, PURSER_FEED_POLL: "20 millis" }
+        })
+        const env = yield* settings
+        const worker = yield* at.start(["worker", "--feed"], env)
+        yield* worker.says("publishing the events")
+        const reader = yield* at.start(["events", "--from", "now", "--json"], env)
+        yield* reader.says("Synced")
+        assert.strictEqual((yield* at.purser(["run", "bills.csv", "--workers", "0"], env)).code, 0)
+        const whole = yield* history(at)
+        yield* reader.says(`"sequence":${whole.length},`)
+        yield* worker.kill("SIGTERM")
+        assert.strictEqual((yield* worker.ended).code, 0)
+        const embedded = { ...(yield* settings), PURSER_DATABASE_URL: "", PURSER_DATA_DIR: at.pathOf("embedded") }
+        const alone = yield* at.start(["worker", "--feed"], embedded)
+        yield* alone.says("publishing the events of pglite")
+        const seen = yield* at.purser(["events", "--once", "--json"], embedded)
+        assert.deepStrictEqual(linesOf(seen.stdout).map(({ _tag }) => _tag), ["Synced"], seen.stderr)
+      })), 180_000)
+
   it.live("tells a reader that its place was trimmed, and gives it a snapshot when it asks for one", () =>
     atDesk((at) =>
       Effect.gen(function*() {

@@ -11,10 +11,11 @@ export const workerCommand = Command.make("worker", {
   endpoint: Flag.String("endpoint").pipe(
     Flag.withDescription("Where to serve (default: PURSER_ENDPOINT, else tcp://127.0.0.1:5555)"),
     Flag.optional
-  )
+  ),
+  feed: Flag.Boolean("feed").pipe(Flag.withDescription("Publish the ledger's events too, as purser feed does"), Flag.withDefault(false))
 }, Effect.fnUntraced(function*(given) {
   const { worker } = yield* Effect.promise(() => import("../handlers/worker.ts"))
-  return yield* worker({ endpoint: Option.getOrUndefined(given.endpoint), transport: Option.getOrUndefined(given.transport) })
+  return yield* worker({ endpoint: Option.getOrUndefined(given.endpoint), transport: Option.getOrUndefined(given.transport), feed: given.feed })
 })).pipe(
   Command.withDescription("Serve charge requests, and sweep what other workers left, until stopped"),
   Command.withExamples([

@@ -7,10 +7,11 @@ import { StripeGateway, StripeRefunds } from "@purser/stripe"
 import { ConfigProvider, Config, Effect, Layer } from "effect"
 import { serving } from "../launch.ts"
 import { note } from "../ui/Output.ts"
+import { publishFeed } from "./feed.ts"
 import { watchPauses } from "./pause.ts"
 
-/** Serves charge requests from the configured transport, ledger and Stripe account. */
-export const worker = (options: { readonly endpoint: string | undefined; readonly transport: TransportName | undefined }) => {
+/** Serves charge requests from the configured transport, ledger and Stripe account; with `feed` it publishes the ledger's events beside it. */
+export const worker = (options: { readonly endpoint: string | undefined; readonly transport: TransportName | undefined; readonly feed: boolean }) => {
   const given = {
     ...(options.endpoint === undefined ? {} : { PURSER_ENDPOINT: options.endpoint }),
     ...(options.transport === undefined ? {} : { PURSER_TRANSPORT: options.transport })
@@ -33,6 +34,7 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
     yield* note(`starting a worker on ${endpoint}, ledger ${database.label}`)
     if (database.kind === "pglite") yield* note("The embedded database serves this process alone: to share the ledger with other processes, set PURSER_DATABASE_URL.")
     yield* watchPauses
+    if (options.feed) yield* publishFeed({})
     return yield* serving(run)
   }).pipe(Effect.scoped, Effect.provide(stack))
 }
