@@ -35,7 +35,7 @@ export default Effect.gen(function*() {
     expires_at timestamptz,
     revoked_at timestamptz,
     created_at timestamptz not null
-  )`
+  ) with (fillfactor = 20)`
   yield* sql`create table purser.kill_switch (one boolean primary key default true check (one), killed boolean not null, at timestamptz not null, reason text not null)`
   yield* sql`insert into purser.kill_switch (killed, at, reason) values (false, purser.now(), 'made')`
   yield* sql`create table purser.holds (
@@ -50,9 +50,10 @@ export default Effect.gen(function*() {
     request_body text,
     answer text,
     made_at timestamptz not null
-  )`
+  ) with (fillfactor = 80)`
   yield* sql`create unique index holds_intent on purser.holds (vault_id, intent_id) where intent_id is not null`
-  yield* sql`create index holds_customer on purser.holds (vault_id, customer) where state <> 'released'`
+  // No state in the predicate: a hold changes its state once or twice, and no index should have to follow.
+  yield* sql`create index holds_customer on purser.holds (vault_id, customer) where customer is not null`
   yield* sql`create table purser.calls (
     vault_id text not null references purser.vaults (id),
     idempotency_key text not null,
@@ -64,7 +65,8 @@ export default Effect.gen(function*() {
     final boolean not null,
     first_at timestamptz not null,
     primary key (vault_id, idempotency_key, round)
-  )`
+  ) with (fillfactor = 80)`
+  yield* sql`create index calls_hold on purser.calls (hold_id) where hold_id is not null`
   yield* sql`create table purser.audit (
     seq bigint generated always as identity primary key,
     at timestamptz not null,
@@ -84,7 +86,6 @@ export default Effect.gen(function*() {
     detail text
   )`
   yield* sql`create index audit_vault on purser.audit (vault_id, seq)`
-  yield* sql`create index audit_decision on purser.audit (decision) where decision is not null`
   yield* sql`create function purser.refuse_change() returns trigger language plpgsql as
     'begin raise exception ''the audit trail is append-only''; end'`
   yield* sql`create trigger append_only before update or delete or truncate on purser.audit for each statement execute function purser.refuse_change()`

@@ -20,18 +20,27 @@ declare
   k purser.calls%rowtype;
   killed boolean;
   known boolean;
-  fresh boolean;
+  current text;
+  dirty boolean := false;
 begin
   perform 1 from purser.vaults w where w.key_hash in (select b ->> 'keyHash' from jsonb_array_elements(batch) b) order by w.id for update;
   select s.killed into killed from purser.kill_switch s;
   for c in
     select x.* from jsonb_to_recordset(batch) as x("ord" integer, "keyHash" text, "kind" text, "method" text, "path" text, "key" text,
-      "fingerprint" text, "amountMinor" bigint, "currency" text, "customer" text, "intentId" text, "body" text, "fetched" boolean, "problem" text) order by x.ord
+      "fingerprint" text, "amountMinor" bigint, "currency" text, "customer" text, "intentId" text, "body" text, "fetched" boolean, "problem" text) order by x."keyHash", x.ord
   loop
     ord := c.ord; verdict := 'permitted'; code := null; vault_id := null; hold_id := null; round := 0;
-    first_key := null; first_route := null; request_body := null; answer := null; seq := null; fresh := false; known := false;
-    select * into v from purser.vaults w where w.key_hash = c."keyHash";
-    if not found then
+    first_key := null; first_route := null; request_body := null; answer := null; seq := null; known := false;
+    -- Calls of one vault follow each other, and its row is written once for all of them.
+    if c."keyHash" is distinct from current then
+      if dirty then
+        update purser.vaults w set calls = v.calls, held_minor = v.held_minor, refunded_minor = v.refunded_minor where w.id = v.id;
+      end if;
+      select * into v from purser.vaults w where w.key_hash = c."keyHash";
+      current := c."keyHash"; dirty := false;
+    end if;
+    h := null;
+    if v.id is null then
       verdict := 'refused'; code := 'vault_key_unknown';
     else
       vault_id := v.id;
@@ -134,7 +143,7 @@ begin
       update purser.calls x set doubts = x.doubts + 1 where x.vault_id = v.id and x.idempotency_key = decide.first_key and x.round = k.round;
     end if;
     if verdict in ('permitted', 'replayed', 'resumed') then
-      update purser.vaults w set calls = w.calls + 1, held_minor = v.held_minor, refunded_minor = v.refunded_minor where w.id = v.id;
+      v.calls := v.calls + 1; dirty := true;
     end if;
     insert into purser.audit (at, vault_id, act, method, path, amount_minor, currency, customer, idempotency_key, verdict, code)
       values (purser.now(), vault_id, 'decision', c.method, c.path, coalesce(h.amount_minor, c."amountMinor"), coalesce(c.currency, v.currency),
@@ -142,6 +151,9 @@ begin
       returning audit.seq into decide.seq;
     return next;
   end loop;
+  if dirty then
+    update purser.vaults w set calls = v.calls, held_minor = v.held_minor, refunded_minor = v.refunded_minor where w.id = v.id;
+  end if;
 end $$`
 
 const record = `create function purser.record(batch jsonb) returns void language plpgsql as $$
@@ -151,13 +163,20 @@ declare
   h purser.holds%rowtype;
   k purser.calls%rowtype;
   amount bigint;
+  dirty boolean := false;
 begin
   perform 1 from purser.vaults w where w.id in (select b ->> 'vaultId' from jsonb_array_elements(batch) b) order by w.id for update;
   for c in
     select x.* from jsonb_to_recordset(batch) as x("ord" integer, "seq" bigint, "vaultId" text, "kind" text, "key" text, "round" integer, "holdId" bigint,
-      "effect" text, "intentId" text, "amountMinor" bigint, "status" integer, "requestId" text, "detail" text, "answer" text) order by x.ord
+      "effect" text, "intentId" text, "amountMinor" bigint, "status" integer, "requestId" text, "detail" text, "answer" text) order by x."vaultId", x.ord
   loop
-    select * into v from purser.vaults w where w.id = c."vaultId";
+    if c."vaultId" is distinct from v.id then
+      if dirty then
+        update purser.vaults w set held_minor = v.held_minor, paid_minor = v.paid_minor, payments = v.payments where w.id = v.id;
+      end if;
+      select * into v from purser.vaults w where w.id = c."vaultId";
+      dirty := false;
+    end if;
     h := null; k := null;
     if c.kind in ('charge', 'intent', 'confirm', 'refund') then
       update purser.calls x set
@@ -182,14 +201,14 @@ begin
         -- The money has moved: what was really taken counts, whether it fits or not.
         amount := greatest(h.amount_minor, coalesce(c."amountMinor", 0));
         update purser.holds x set state = 'paid', amount_minor = amount where x.id = h.id;
-        update purser.vaults w set paid_minor = w.paid_minor + amount, payments = w.payments + 1,
-          held_minor = w.held_minor - case when h.state = 'held' then h.amount_minor else 0 end where w.id = h.vault_id;
+        v.paid_minor := v.paid_minor + amount; v.payments := v.payments + 1; dirty := true;
+        if h.state = 'held' then v.held_minor := v.held_minor - h.amount_minor; end if;
       elsif h.state = 'held' and (
         c.effect = 'canceled' and (h.intent_id is null or h.intent_id is not distinct from c."intentId")
         or c.kind in ('charge', 'intent') and h.intent_id is null and (c.effect = 'declined' or c.effect = 'nothing' and k.doubts = 0 and not k.final)
       ) then
         update purser.holds x set state = 'released', request_body = null where x.id = h.id;
-        update purser.vaults w set held_minor = w.held_minor - h.amount_minor where w.id = h.vault_id;
+        v.held_minor := v.held_minor - h.amount_minor; dirty := true;
       end if;
       if v.duplicate_guard and c.answer is not null and c.effect in ('paid', 'held') then
         update purser.holds x set answer = c.answer, request_body = null where x.id = h.id;
@@ -198,6 +217,9 @@ begin
     insert into purser.audit (at, vault_id, act, decision, idempotency_key, amount_minor, currency, verdict, status, request_id, detail)
       values (purser.now(), c."vaultId", 'result', c.seq, c.key, h.amount_minor, case when h.id is not null then v.currency end, c.effect, c.status, c."requestId", c.detail);
   end loop;
+  if dirty then
+    update purser.vaults w set held_minor = v.held_minor, paid_minor = v.paid_minor, payments = v.payments where w.id = v.id;
+  end if;
 end $$`
 
 export default Effect.gen(function*() {
