@@ -103,10 +103,6 @@ export interface RefundTotal {
   readonly amountMinor: bigint
 }
 
-/** States in which the money went back, or may have. */
-export const refundHoldsMoney = (state: RefundState): boolean =>
-  state === "requested" || state === "pending" || state === "succeeded" || state === "already_refunded"
-
 /** The book of refunds. Every method needs nothing and fails with `LedgerError` only. */
 export class RefundLedger extends Context.Service<RefundLedger, {
   /** Stores the refund and takes it, or says why not. The first claim freezes the amount. */

@@ -4,6 +4,10 @@ import type { RefundOutcome, RefundRequest } from "./Refund.ts"
 import type { RefundClaimAnswer, RefundState } from "./RefundLedger.ts"
 import type { ChargeState } from "./Ledger.ts"
 
+/** States in which the money went back, or may have. */
+export const refundHoldsMoney = (state: RefundState): boolean =>
+  state === "requested" || state === "pending" || state === "succeeded" || state === "already_refunded"
+
 /** The charge as it stands under the lock; `heldMinor` is what was refunded, or may have been, by all its refunds. */
 export interface RefundedCharge {
   readonly state: ChargeState

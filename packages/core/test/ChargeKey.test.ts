@@ -38,9 +38,19 @@ describe("ChargeKey", () => {
       { namespace, customerId: a, billingPeriod, item: b },
       { namespace: `${namespace}:${b}`, customerId: a, billingPeriod },
       { namespace, customerId: `${a}%3A${b}`, billingPeriod },
-      { namespace, customerId: `${a}%253A${b}`, billingPeriod }
+      { namespace, customerId: `${a}%253A${b}`, billingPeriod },
+      { namespace, customerId: a, billingPeriod, item: b, revision: 1 },
+      { namespace, customerId: a, billingPeriod, item: b, revision: 11 },
+      { namespace, customerId: a, billingPeriod, revision: 1 },
+      { namespace, customerId: a, billingPeriod, item: `${b}:r1` },
+      { namespace, customerId: a, billingPeriod, item: "r1" }
     ].map(chargeKeyOf)
     assert.strictEqual(new Set(keys).size, keys.length)
+  })
+
+  it.prop("is the same for a first billing, whether it says so or not", [id, period], ([customerId, billingPeriod]) => {
+    const identity = { namespace: defaultNamespace, customerId, billingPeriod }
+    assert.strictEqual(chargeKeyOf({ ...identity, revision: 0 }), chargeKeyOf(identity))
   })
 
   it.prop("never changes with the terms, the sender's key or a permission", [request, request], ([a, b]) => {

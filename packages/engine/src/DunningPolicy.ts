@@ -29,7 +29,7 @@ export const dunningWaits = (waits: ReadonlyArray<Duration.Input>): DunningPolic
 
 const waitsIn = (text: string): ReadonlyArray<Duration.Duration> | undefined => {
   if (text.trim() === "none") return []
-  const waits = text.split(",").map((wait) => Option.getOrUndefined(Schema.decodeUnknownOption(Schema.DurationFromString)(wait.trim())))
+  const waits = text.split(",").map((wait) => Option.getOrUndefined(Schema.decodeOption(Schema.DurationFromString)(wait.trim())))
   return waits.every((wait): wait is Duration.Duration => {
     const ms = wait === undefined ? 0 : Duration.toMillis(wait)
     return ms >= 1000 && ms <= 90 * 86_400_000

@@ -3,7 +3,7 @@
  * `docs/protocol.md`. A refund touches no cap: what was paid in a period stays paid out of its room.
  */
 import {
-  AlreadyRefunded, ChargeError, type ChargeKey, type ClaimedRefund, FaultPoint, Refunded, RefundError, type RefundErrorReason, RefundConflict,
+  AlreadyRefunded, type ChargeError, type ChargeKey, type ClaimedRefund, FaultPoint, Refunded, RefundError, type RefundErrorReason, RefundConflict,
   RefundFailed, RefundGateway, RefundInProgress, type RefundKey, RefundLeaseLost, RefundLedger, type LedgerError, type RefundOutcome, RefundPending,
   RefundRefused, type RefundRequest, RefundTooLarge, ChargeNotPaid
 } from "@purser/core"

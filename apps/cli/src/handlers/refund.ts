@@ -1,6 +1,6 @@
 /** `purser refund`: gives one payment back, whole or in part. */
 import {
-  type ChargeIdentity, type ChargeRecord, chargeKeyOf, type Currency, Ledger, Money, RefundError, refundHoldsMoney, refundKeyOf, RefundLedger,
+  type ChargeIdentity, type ChargeRecord, chargeKeyOf, type Currency, Ledger, Money, type RefundError, refundHoldsMoney, refundKeyOf, RefundLedger,
   type RefundOutcome, type RefundReason, RefundRequest
 } from "@purser/core"
 import { Refunds } from "@purser/engine"

@@ -4,12 +4,12 @@ import type { ChargeKey } from "../ChargeKey.ts"
 import { Ledger } from "../Ledger.ts"
 import { asAlreadyRefundSettled, type RefundKey, type RefundOutcome } from "../Refund.ts"
 import {
-  type ClaimedRefund, type RefundEvent, refundHoldsMoney, type RefundClaimAnswer, type RefundLease, type RefundLedger, type RefundRecord,
+  type ClaimedRefund, type RefundEvent, type RefundClaimAnswer, type RefundLease, type RefundLedger, type RefundRecord,
   type RefundSettleAnswer, type RefundState, type RefundTotal
 } from "../RefundLedger.ts"
 import { decideRebill, type RebillAnswer } from "../Rebill.ts"
 import { memoryRows, plannedRow } from "./ledgerMemory.ts"
-import { decideRefund, mayRecordRefund, refundStateOf } from "../RefundRules.ts"
+import { decideRefund, mayRecordRefund, refundHoldsMoney, refundStateOf } from "../RefundRules.ts"
 
 interface Row extends RefundRecord {
   state: RefundState

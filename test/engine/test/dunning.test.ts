@@ -1,0 +1,56 @@
+import { assert, describe, it } from "@effect/vitest"
+import { chargeKeyOf, Declined, Ledger } from "@purser/core"
+import { ChargePipeline, type DeclineFacts, dunningConfig, dunningWaits, nextAttemptAfterMs } from "@purser/engine"
+import { chargeFor, TestPipeline } from "@purser/testkit"
+import { ConfigProvider, Effect, Schedule } from "effect"
+
+const dayMs = 86_400_000
+const declined = (declineCode: string, adviceCode: string | null = null) =>
+  new Declined({
+    chargeKey: chargeKeyOf({ namespace: "n", customerId: "c", billingPeriod: "2026-07" }), alreadySettled: false, paymentIntentId: "pi_1",
+    code: "card_declined", declineCode, adviceCode, detail: "no"
+  })
+const waits = (policy: Parameters<typeof nextAttemptAfterMs>[0], outcome: Declined, attempts = 5) =>
+  Effect.forEach(Array.from({ length: attempts }, (_, i) => i + 1), (attempt) => nextAttemptAfterMs(policy, attempt, outcome))
+
+describe("DunningPolicy", () => {
+  it.effect("waits one time after another for soft declines, then leaves it to people; never for hard ones", () =>
+    Effect.gen(function*() {
+      const policy = dunningWaits(["1 day", "3 days"])
+      assert.deepStrictEqual(yield* waits(policy, declined("insufficient_funds"), 3), [dayMs, 3 * dayMs, null])
+      assert.deepStrictEqual(yield* waits(policy, declined("expired_card"), 3), [null, null, null])
+      assert.deepStrictEqual(yield* waits(policy, declined("insufficient_funds", "do_not_try_again"), 1), [null])
+    }))
+
+  it.effect("may be any schedule of what is known of the decline", () =>
+    Effect.gen(function*() {
+      const doubling = Schedule.exponential("1 hour").pipe(
+        Schedule.setInputType<DeclineFacts>(),
+        Schedule.while(({ input }) => Effect.succeed(input.remedy === "wait"))
+      )
+      assert.deepStrictEqual(yield* waits(doubling, declined("insufficient_funds"), 3), [1, 2, 4].map((hours) => hours * 3_600_000))
+      assert.deepStrictEqual(yield* waits(doubling, declined("do_not_honor"), 1), [null])
+    }))
+
+  const configured = (text: string) => dunningConfig.parse(ConfigProvider.fromUnknown({ PURSER_DUNNING_WAITS: text }))
+  it.effect("is read from the configuration", () =>
+    Effect.gen(function*() {
+      const soft = declined("insufficient_funds")
+      assert.deepStrictEqual(yield* waits(yield* dunningConfig.parse(ConfigProvider.fromUnknown({})), soft), [1, 3, 5, 7].map((days) => days * dayMs).concat([null as never]))
+      assert.deepStrictEqual(yield* waits(yield* configured("2 hours, 1 day"), soft, 3), [7_200_000, dayMs, null])
+      assert.deepStrictEqual(yield* waits(yield* configured("none"), soft, 1), [null])
+      for (const wrong of ["soon", "1 day,", "0 seconds", "120 days"]) {
+        assert.include((yield* Effect.flip(configured(wrong))).message, "PURSER_DUNNING_WAITS", wrong)
+      }
+    }))
+
+  it.effect("sets the next attempt when a decline is recorded", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const soft = chargeFor("soft", "2025-07", { paymentMethod: "pm_card_visa_chargeDeclinedInsufficientFunds" })
+      const hard = chargeFor("hard", "2025-07", { paymentMethod: "pm_card_chargeDeclinedExpiredCard" })
+      for (const request of [soft, hard]) assert.strictEqual((yield* (yield* ChargePipeline).charge(request))._tag, "Declined")
+      assert.strictEqual((yield* ledger.find(soft.chargeKey))?.nextAttemptAtMs, dayMs)
+      assert.isNull((yield* ledger.find(hard.chargeKey))?.nextAttemptAtMs ?? null)
+    }).pipe(Effect.provide(TestPipeline.layer)))
+})
