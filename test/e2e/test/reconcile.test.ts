@@ -11,7 +11,7 @@ import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor, type ChargeForOptions } from "@purser/testkit"
 import { Effect, Exit, type Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { elsewhere, type WatchServices, watchWorld } from "../src/Watch.ts"
+import { deliver, elsewhere, type WatchServices, watchWorld } from "../src/Watch.ts"
 import { advance, Crash, openCap, payments } from "../src/World.ts"
 
 const period = chargeFor("any", "2026-07").billingPeriod
@@ -232,6 +232,24 @@ for (const [name, database] of TestDatabase.layers) {
       })
       assert.deepStrictEqual((yield* reconcile()).kinds, [["paid_twice", null]])
     }), watchWorld(database, StripeGateway.layerChargesWith))
+
+    live("invoices are compared as what they are, by webhook and by reconciliation", Effect.gen(function*() {
+      const good = of("good", { paymentMethod: "pm_saved_good" })
+      const told = of("told", { paymentMethod: "pm_saved_told" })
+      const dead = of("dead", { paymentMethod: "pm_saved_dead" })
+      yield* good.run
+      assert.match((yield* good.row).paymentIntentId ?? "", /^in_/)
+      assert.deepStrictEqual((yield* reconcile()).found, [])
+      for (const { run } of [told, dead]) {
+        yield* (yield* Crash).at("after-confirm")
+        yield* Effect.exit(run)
+      }
+      yield* deliver({ id: "evt_invoice", type: "invoice.paid", objectId: (yield* told.row).paymentIntentId! })
+      assert.strictEqual((yield* told.row).state, "succeeded")
+      const { kinds, report } = yield* reconcile()
+      assert.deepStrictEqual([kinds, report.ours, (yield* dead.row).state], [[["state_differs", "settled"]], 3, "succeeded"])
+      assert.deepStrictEqual((yield* reconcile()).found, [])
+    }), watchWorld(database, StripeGateway.layerInvoicesWith()))
 
     live("refunds and disputes that were made elsewhere come to show beside the row", Effect.gen(function*() {
       const { request, row, run } = of("refunded")
