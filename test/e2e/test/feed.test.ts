@@ -59,7 +59,7 @@ describe("the charge event feed", () => {
         for (const process of [again, second]) yield* process.kill("SIGTERM")
         const { code, stdout: after } = yield* again.ended
         assert.deepStrictEqual([code, (yield* second.ended).code], [0, 0])
-        const bare = (events: ReturnType<typeof eventsOf>) => events.map(({ epoch: _, ...event }) => event)
+        const bare = (events: ReturnType<typeof eventsOf>) => events.map((event) => ({ ...event, epoch: undefined }))
         assert.deepStrictEqual(bare([...before, ...eventsOf(after)]), bare(whole))
         assert.deepStrictEqual(whole.map(({ sequence }) => sequence), whole.map((_, index) => index + 1))
         assert.strictEqual(whole.filter(({ to }) => to === "succeeded").length, rows)
