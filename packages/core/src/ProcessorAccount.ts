@@ -118,6 +118,8 @@ export class ProcessorAccount extends Context.Service<ProcessorAccount, {
   /** The connected account that is looked at; null for the key's own. */
   readonly account: string | null
   readonly payment: (id: string) => Effect.Effect<AccountPayment | undefined, ChargeError>
+  /** The invoice that a payment was made for, if it was made for one: an invoice's own payment bears none of our metadata. */
+  readonly invoiceOf: (paymentId: string) => Effect.Effect<AccountPayment | undefined, ChargeError>
   readonly charge: (id: string) => Effect.Effect<AccountCharge | undefined, ChargeError>
   readonly reversal: (kind: AccountReversal["kind"], id: string) => Effect.Effect<AccountReversal | undefined, ChargeError>
   /** All refunds of one charge. */

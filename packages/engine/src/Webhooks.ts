@@ -80,9 +80,20 @@ export class Webhooks extends Context.Service<Webhooks, {
           said("unknown_object", `${id} does not exist at the processor`)
         )
 
+      /** The payment, or the invoice behind it, which is what bears our metadata. */
+      const paymentOf = Effect.fnUntraced(function*(id: string) {
+        const payment = yield* account.payment(id)
+        if (payment === undefined || payment.identity !== null || !id.startsWith("pi_")) return payment
+        // A key that may not read invoices has made none.
+        const invoice = account.invoiceOf(id).pipe(
+          Effect.catchIf((error) => error.reason._tag === "PermissionDenied", () => Effect.succeed(undefined))
+        )
+        return (yield* invoice) ?? payment
+      })
+
       /** The charge key behind a charge or a reversal: in the payment's metadata, or in the charge's where it stands alone. */
       const payerOf = Effect.fnUntraced(function*(paymentIntentId: string | null, chargeId: string | null) {
-        if (paymentIntentId !== null) return (yield* account.payment(paymentIntentId))?.identity?.chargeKey
+        if (paymentIntentId !== null) return (yield* paymentOf(paymentIntentId))?.identity?.chargeKey
         return chargeId === null ? undefined : (yield* account.charge(chargeId))?.metadata["charge_key"]
       })
 
@@ -108,14 +119,14 @@ export class Webhooks extends Context.Service<Webhooks, {
       })
 
       const onPayment = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
-        const seen = yield* account.payment(id)
+        const seen = yield* paymentOf(id)
         return seen === undefined ? yield* absent(id) : yield* observe(seen)
       })
 
       const onCharge = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
         const charge = yield* account.charge(id)
         if (charge === undefined) return yield* absent(id)
-        const payment = charge.paymentIntentId === null ? undefined : yield* account.payment(charge.paymentIntentId)
+        const payment = charge.paymentIntentId === null ? undefined : yield* paymentOf(charge.paymentIntentId)
         const seen = payment ?? chargeAsPayment(charge)
         const observed = yield* observe(seen)
         if (charge.amountRefundedMinor === 0) return observed

@@ -10,8 +10,9 @@ import {
 import { type Config, Effect, Layer, Result, Schema } from "effect"
 import type { Stripe } from "stripe"
 import {
-  AnyCharge, AnyIntent, AnyInvoice, AnyPage, OriginEvent, Reversal, toAccountCharge, toAccountPayment, toOrigin, toReversal
+  AnyCharge, AnyIntent, AnyInvoice, AnyPage, InvoicePayment, OriginEvent, Reversal, toAccountCharge, toAccountPayment, toOrigin, toReversal
 } from "./internal/accountAnswers.ts"
+import { idOf } from "./internal/answers.ts"
 import { reasonOf as reasonOfFailure } from "./internal/ask.ts"
 import { problemOf, reasonOf } from "./internal/refusal.ts"
 import { StripeClient } from "./StripeClient.ts"
@@ -90,12 +91,21 @@ const makeAccount = Effect.fnUntraced(function*(account: string | null) {
     return yield* fail(new UnexpectedAnswer({ operation, detail: `more than ${reversalPagesMax * pageSize} of one charge` }), null)
   })
 
+  const invoice = (id: string) =>
+    Effect.map(one("account.invoice", id, AnyInvoice, (stripe) => stripe.invoices.retrieve(id)), (found) => found && toAccountPayment(found))
+
   return ProcessorAccount.of({
     account,
     payment: (id) =>
       id.startsWith("in_")
-        ? Effect.map(one("account.invoice", id, AnyInvoice, (stripe) => stripe.invoices.retrieve(id)), (found) => found && toAccountPayment(found))
+        ? invoice(id)
         : Effect.map(one("account.payment", id, AnyIntent, (stripe) => stripe.paymentIntents.retrieve(id)), (found) => found && toAccountPayment(found)),
+    invoiceOf: Effect.fnUntraced(function*(payment_intent) {
+      const { items } = yield* page("account.invoice_payments", InvoicePayment, undefined, (stripe, cursor) =>
+        stripe.invoicePayments.list({ payment: { type: "payment_intent", payment_intent }, ...cursor }))
+      const id = idOf(items[0]?.invoice)
+      return id === null ? undefined : yield* invoice(id)
+    }),
     charge: (id) =>
       Effect.map(one("account.charge", id, AnyCharge, (stripe) => stripe.charges.retrieve(id)), (found) => found && toAccountCharge(found, client.scrub)),
     reversal: (kind, id) =>

@@ -249,6 +249,17 @@ for (const [name, database] of TestDatabase.layers) {
       const { kinds, report } = yield* reconcile()
       assert.deepStrictEqual([kinds, report.ours, (yield* dead.row).state], [[["state_differs", "settled"]], 3, "succeeded"])
       assert.deepStrictEqual((yield* reconcile()).found, [])
+      // The invoice's own payment bears none of our metadata; what it says leads to the invoice, and to its row.
+      const charges = yield* elsewhere("GET", "/v1/charges?limit=100")
+      for (const { id, payment_intent } of charges["data"] as ReadonlyArray<{ readonly id: string; readonly payment_intent: string }>) {
+        yield* deliver({ id: `evt_${id}`, type: "charge.succeeded", objectId: id })
+        yield* deliver({ id: `evt_${payment_intent}`, type: "payment_intent.succeeded", objectId: payment_intent })
+        yield* elsewhere("POST", "/v1/refunds", { charge: id, amount: "100" })
+        yield* deliver({ id: `evt_${id}_refunded`, type: "charge.refunded", objectId: id })
+      }
+      const sightings = yield* Sightings
+      assert.deepStrictEqual(yield* sightings.unknown("", 100), [])
+      for (const { request } of [good, told, dead]) assert.strictEqual((yield* sightings.movements(request.chargeKey)).length, 1)
     }), watchWorld(database, StripeGateway.layerInvoicesWith()))
 
     live("refunds and disputes that were made elsewhere come to show beside the row", Effect.gen(function*() {

@@ -33,6 +33,7 @@ const account = Layer.effectContext(Effect.sync(() => {
   return Context.make(TestAccount, held).pipe(Context.add(ProcessorAccount, {
     account: null,
     payment: one(held.payments),
+    invoiceOf: () => Effect.succeed(undefined),
     charge: one(held.charges),
     reversal: (_, id) => one(held.reversals)(id),
     refundsOf: (chargeId) => Effect.sync(() => held.reversals.filter((reversal) => reversal.chargeId === chargeId && reversal.kind === "refund")),

@@ -61,6 +61,13 @@ export const OriginEvent = Schema.Struct({
   data: Schema.Struct({ object: Schema.Struct({ id: Schema.optionalKey(Schema.NullOr(Schema.String)) }) })
 })
 
+/** What ties an invoice to a payment. */
+export const InvoicePayment = Schema.Struct({
+  object: Schema.Literal("invoice_payment"),
+  id: Schema.NonEmptyString,
+  invoice: Reference
+})
+
 /** A page of a list; each item is read by its own schema. */
 export const AnyPage = Schema.Struct({
   object: Schema.Literal("list"),
