@@ -4,7 +4,7 @@ import { serve } from "./internal/httpServer.ts"
 import { Proxy } from "./Proxy.ts"
 import { checkProxy, proxyConfig, type ProxyConfigError, type ProxyOptions } from "./ProxyConfig.ts"
 import { Upstream } from "./Upstream.ts"
-import { VaultStore } from "./VaultStore.ts"
+import type { VaultStore } from "./VaultStore.ts"
 
 /** The port is taken, or the system does not let the proxy listen. */
 export class ProxyListenFailed extends Schema.TaggedError<ProxyListenFailed>("@purser/spend-cap-proxy/ProxyListenFailed")("ProxyListenFailed", {

@@ -142,7 +142,9 @@ describe("a call whose own client has left", () => {
       yield* Fiber.interrupt(client)
       yield* sim.faults.release
       const again: Effect.Effect<RawAnswer, unknown> = Effect.suspend(() =>
-        Effect.flatMap(raw(proxy, "/v1/charges", { vaultKey, key: "two", body: chargeForm(500) }), (got) => got.status === 409 ? Effect.andThen(Effect.sleep(10), again) : Effect.succeed(got)))
+        raw(proxy, "/v1/charges", { vaultKey, key: "two", body: chargeForm(500) }).pipe(
+          Effect.filterOrElse(({ status }) => status !== 409, () => Effect.andThen(Effect.sleep(10), again))
+        ))
       assert.strictEqual((yield* again).headers["x-spend-proxy"], "duplicate")
       assert.deepStrictEqual(yield* paid, { payments: 1, amountMinor: 500 })
     }).pipe(Effect.provide(world(databases[0][1]))))

@@ -7,7 +7,7 @@ import { Pool } from "@effect/platform-node/Undici"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { Effect, Redacted } from "effect"
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -25,14 +25,14 @@ process.on("exit", () => children.forEach((child) => void child.kill("SIGKILL"))
 const base = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PURSER_")))
 
 const start = (args: ReadonlyArray<string>, env: Record<string, string> = {}) =>
-  new Promise<string>((resolve, reject) => {
+  new Promise<{ readonly url: string; readonly pid: number }>((resolve, reject) => {
     const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...args], { env: { ...base, ...env }, stdio: ["ignore", "pipe", "inherit"] })
     children.add(child)
     let said = ""
     child.stdout.on("data", (data) => {
       said += String(data)
       const url = /on (http:\/\/127\.0\.0\.1:\d+)/.exec(said)?.[1]
-      if (url !== undefined) resolve(url)
+      if (url !== undefined) resolve({ url, pid: child.pid! })
     })
     child.on("exit", (code) => reject(new Error(`${args[0]} ended with ${code}`)))
   })
@@ -86,16 +86,27 @@ const full = async (pool: Pool, vaultKey: string) => {
   return calls / ((performance.now() - beganMs) / 1000)
 }
 
+/** CPU time of a process in ms, on Linux: the one figure that other programs on the machine do not change. */
+const cpuMs = (pid: number) => {
+  const file = `/proc/${pid}/stat`
+  if (!existsSync(file)) return Number.NaN
+  const fields = readFileSync(file, "utf8").split(") ")[1]!.split(" ")
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
+
 const median = (values: ReadonlyArray<number>) => quantile(values.toSorted((a, b) => a - b), 0.5)
 
-const measure = async (name: string, upstream: string, bareUrl: string, env: Record<string, string>) => {
+const measure = async (name: string, upstream: string, bare: { readonly url: string; readonly pid: number }, env: Record<string, string>) => {
   const proxyEnv = { ...env, PURSER_PROXY_STRIPE_KEY: "rk_test_bench", PURSER_PROXY_UPSTREAM: upstream }
   const made = execFileSync(process.execPath, [
     "--disable-warning=ExperimentalWarning", cli, "vault", "create", "--period", "2026-07", "--expected-total", "999999999.00", "--currency", "usd", "--json"
   ], { env: { ...base, ...proxyEnv }, stdio: ["ignore", "pipe", "ignore"] })
   const vaultKey = (JSON.parse(String(made)) as { key: string }).key
-  const url = await start([cli, "proxy", "--port", "0"], proxyEnv)
-  const targets = { bare: new Pool(bareUrl, { connections: 128 }), proxy: new Pool(url, { connections: 128 }) }
+  const proxy = await start([cli, "proxy", "--port", "0"], proxyEnv)
+  const targets = { bare: new Pool(bare.url, { connections: 128 }), proxy: new Pool(proxy.url, { connections: 128 }) }
+  const pids = { bare: bare.pid, proxy: proxy.pid }
+  const cpu = { bare: 0, proxy: 0 }
+  const calls = { bare: 0, proxy: 0 }
   // Warm on both sides.
   for (const pool of Object.values(targets)) for (let n = 0; n < 10; n++) await Promise.all(Array.from({ length: 100 }, () => once(pool, vaultKey)))
   const times = { bare: [] as Array<number>, proxy: [] as Array<number> }
@@ -104,7 +115,12 @@ const measure = async (name: string, upstream: string, bareUrl: string, env: Rec
     for (const target of ["bare", "proxy"] as const) times[target].push(...await steady(targets[target], vaultKey))
   }
   for (let round = 0; round < rounds; round++) {
-    for (const target of ["bare", "proxy"] as const) speeds[target].push(await full(targets[target], vaultKey))
+    for (const target of ["bare", "proxy"] as const) {
+      const [beforeMs, before] = [cpuMs(pids[target]), key]
+      speeds[target].push(await full(targets[target], vaultKey))
+      cpu[target] += cpuMs(pids[target]) - beforeMs
+      calls[target] += key - before
+    }
   }
   await Promise.all(Object.values(targets).map((pool) => pool.destroy()))
   const at = (target: "bare" | "proxy", q: number) => quantile(times[target].toSorted((a, b) => a - b), q)
@@ -112,7 +128,8 @@ const measure = async (name: string, upstream: string, bareUrl: string, env: Rec
   process.stdout.write(
     `${name.padEnd(14)} p50 ${show(at("bare", 0.5))} → ${show(at("proxy", 0.5))} ms (+${show(at("proxy", 0.5) - at("bare", 0.5))})   ` +
       `p99 ${show(at("bare", 0.99))} → ${show(at("proxy", 0.99))} ms (+${show(at("proxy", 0.99) - at("bare", 0.99))})   ` +
-      `${Math.round(median(speeds.bare))}/s → ${Math.round(median(speeds.proxy))}/s (best ${Math.round(Math.max(...speeds.proxy))}/s)\n`
+      `${Math.round(median(speeds.bare))}/s → ${Math.round(median(speeds.proxy))}/s (best ${Math.round(Math.max(...speeds.proxy))}/s)   ` +
+      `CPU a call ${show(cpu.bare / calls.bare)} → ${show(cpu.proxy / calls.proxy)} ms\n`
   )
 }
 
@@ -127,7 +144,7 @@ const withStore = async (name: string, use: (env: Record<string, string>) => Pro
 }
 
 process.stdout.write(`${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.version}; ${rounds} rounds of ${seconds} s; latency at ${rate} calls/s, throughput with ${under} under way\n`)
-const upstream = await start([here("upstream.ts")])
+const { url: upstream } = await start([here("upstream.ts")])
 const bare = await start([here("bare.ts"), upstream])
 for (const name of stores) {
   await withStore(name, async (env) => {

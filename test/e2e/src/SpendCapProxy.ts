@@ -57,7 +57,7 @@ export const post = (url: string, path: string, vaultKey: string, key: string, f
       response.on("data", (chunk) => text += String(chunk))
       response.on("error", broken)
       response.on("end", () => {
-        const json = /^\{/.test(text) ? JSON.parse(text) : undefined
+        const json = text.startsWith("{") ? JSON.parse(text) : undefined
         resume(Effect.succeed({ status: response.statusCode ?? 0, code: json?.error?.code, headers: response.headers, json }))
       })
     })
