@@ -21,6 +21,7 @@ describe("purser pause stripe", () => {
       const paused = yield* at.purser(["pause", "stripe", "--reason", "an incident", "--actor", "ops"])
       assert.strictEqual(paused.code, 0, paused.stderr)
       assert.match(paused.stdout, /charging is paused since \d{4}-.* by ops: an incident/)
+      assert.match((yield* at.purser(["status"])).stdout, /charging is paused since .* by ops: an incident/)
       const endpoint = `tcp://127.0.0.1:${yield* freePort}`
       const worker = yield* at.start(["worker", "--endpoint", endpoint], quickly)
       yield* worker.says("by ops: an incident")
@@ -36,7 +37,7 @@ describe("purser pause stripe", () => {
       assert.strictEqual(ended.json?.["succeeded"], rows)
       yield* allPaid(at)
       assert.strictEqual((yield* at.purser(["resume", "stripe"])).stdout.trim(), "charging was not paused")
-    })), 120_000)
+    })), 240_000)
 
   it.live("reaches a run in its middle: what is under way ends, nothing more is sent, and it goes on", () =>
     atDesk(Effect.fnUntraced(function*(at) {
@@ -61,7 +62,7 @@ describe("purser pause stripe", () => {
       const ended = yield* run.ended
       assert.strictEqual(ended.code, 0, ended.stderr)
       yield* allPaid(at)
-    })), 120_000)
+    })), 240_000)
 
   for (const [name, store] of stores) {
     it.live(`run --paused plans and charges nothing, on ${name}`, () =>
@@ -81,7 +82,7 @@ describe("purser pause stripe", () => {
         assert.strictEqual(ended.code, 0, ended.stderr)
         assert.strictEqual(ended.json?.["succeeded"], rows)
         yield* allPaid(at)
-      })).pipe(Effect.provide(StripeSim.layer())), 120_000)
+      })).pipe(Effect.provide(StripeSim.layer())), 240_000)
   }
 })
 
@@ -105,5 +106,5 @@ describe("an outage of Stripe", () => {
       assert.strictEqual(ended.json?.["unresolved"], 0)
       yield* allPaid(at)
       assert.strictEqual((yield* other.ended).code, 0)
-    })), 120_000)
+    })), 240_000)
 })

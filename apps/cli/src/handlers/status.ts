@@ -1,10 +1,11 @@
 /** `purser status`: charges by period and state, and the caps. */
-import { type BillingPeriod, type Currency, Ledger, Money, RefundLedger, SpendCap } from "@purser/core"
+import { type BillingPeriod, ChargePause, type Currency, Ledger, Money, RefundLedger, SpendCap } from "@purser/core"
 import { Stores } from "@purser/purser"
 import { Effect } from "effect"
 import { out } from "../ui/Output.ts"
 import { table } from "../ui/table.ts"
 import { capRows, capTable } from "./cap.ts"
+import { pauseText } from "./pause.ts"
 
 /** Prints what the ledger holds. */
 export const status = (options: { readonly period: BillingPeriod | undefined; readonly json: boolean }) =>
@@ -12,8 +13,10 @@ export const status = (options: { readonly period: BillingPeriod | undefined; re
     const totals = yield* (yield* Ledger).report(options.period)
     const caps = yield* (yield* SpendCap).report(options.period)
     const refunds = yield* (yield* RefundLedger).report(options.period)
+    const pauses = yield* (yield* ChargePause).inForce
     if (options.json) {
       return yield* out(JSON.stringify({
+        pauses,
         charges: totals.map((total) => ({ ...total, amountMinor: Number(total.amountMinor), receivedMinor: Number(total.receivedMinor) })),
         refunds: refunds.map((total) => ({ ...total, amountMinor: Number(total.amountMinor) })),
         caps: capRows(caps)
@@ -37,5 +40,6 @@ export const status = (options: { readonly period: BillingPeriod | undefined; re
         [3, 4]
       )}`)
     }
+    for (const pause of pauses) yield* out(pauseText(pause))
     if (caps.length > 0) yield* out(`\n${capTable(caps)}`)
   }).pipe(Effect.provide(Stores.layerConfig))

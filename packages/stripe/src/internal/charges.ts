@@ -8,7 +8,7 @@
  * Between a repeat and a second payment stand the idempotency key while Stripe keeps it, and the look-up by metadata after
  * that. What they cannot close is in `docs/stripe.md`.
  */
-import { CardDeclined, type ChargeGateway, type GatewayOrder, type GatewayPayment, UnexpectedAnswer } from "@purser/core"
+import { CardDeclined, type ChargeErrorReason, type ChargeGateway, type GatewayOrder, type GatewayPayment, UnexpectedAnswer } from "@purser/core"
 import { Clock, Effect } from "effect"
 import type { StripeAnswer, StripeClient } from "../StripeClient.ts"
 import { type Ask, askFor } from "./ask.ts"
@@ -33,6 +33,9 @@ const sinceOf = (id: string): number | undefined => {
   const [, seconds] = /^charges:[0-9a-f]{32}:(\d{1,12})$/.exec(id) ?? []
   return seconds === undefined ? undefined : Number(seconds) * 1000
 }
+
+const isNoSuchCustomer = (reason: ChargeErrorReason) =>
+  reason._tag === "InvalidRequest" && reason.code === "resource_missing" && reason.param === "customer"
 
 const unsent = (order: GatewayOrder, id: string): GatewayPayment => ({
   id,
@@ -100,6 +103,9 @@ export const makeCharges = (client: StripeClient["Service"]): ChargeGateway["Ser
       Effect.catchTag("ChargeError", (error) =>
         error.outcome === "unknown"
           ? Effect.fail(error)
+          // Who is not there has no charges to list either; a charge that is taken up again was refused the list before.
+          : isNoSuchCustomer(reason) && isNoSuchCustomer(error.reason)
+          ? ask.fail(reason, answer.requestId)
           : ask.fail(new UnexpectedAnswer({ operation: "charge", detail: `refused, and charges cannot be listed: ${error.message}` }), error.requestId))
     )
     if (payment.status === "succeeded" || payment.status === "processing") return payment
