@@ -6,19 +6,8 @@
  * here too: its sender need not have understood the answer.
  */
 import { Clock, Context, Effect, Layer, Ref } from "effect"
+import { type DeadLetter, DeadLetterSink } from "./DeadLetterSink.ts"
 import type { LedgerError } from "./LedgerError.ts"
-
-/** A message as it came. */
-export interface DeadLetter {
-  /** The pattern that received it, for example `push-pull`. */
-  readonly transport: string
-  /** Whose key sealed it, when that is known. */
-  readonly principal: string | null
-  /** The error's reason, for example `MalformedMessage`. */
-  readonly reason: string
-  readonly detail: string
-  readonly body: Uint8Array
-}
 
 /** A letter that is kept. */
 export interface KeptLetter extends DeadLetter {
@@ -36,12 +25,6 @@ export const letterMaxBytes = 65_536
 
 /** Letters that are kept at the most. */
 export const lettersMax = 10_000
-
-/** Where servers put what they cannot serve; without a store it is a line of the log. */
-export const DeadLetterSink = Context.Reference<(letter: DeadLetter) => Effect.Effect<void>>("@purser/core/DeadLetters/Sink", {
-  defaultValue: () => ({ body, detail, reason, transport }) =>
-    Effect.annotateLogs(Effect.logWarning("a message is dropped", detail), { reason, transport, bytes: body.length })
-})
 
 /** The store of dead letters. */
 export class DeadLetters extends Context.Service<DeadLetters, {
