@@ -6,7 +6,7 @@
  * not CURVE. Sockets must enforce their domain: without that libzmq lets everybody in when there is no handler.
  */
 import { Closed, TransportError } from "@purser/core"
-import { Effect, Exit, Metric, Scope, Semaphore } from "effect"
+import { Effect, Exit, Metric, Schedule, Scope, Semaphore } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Message, Router } from "zeromq"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
@@ -48,14 +48,13 @@ const openDesk = Effect.fnUntraced(function*(zmq: Zeromq) {
     Effect.sync(() => new zmq.Router({ linger: 0, sendTimeout: 1000 })),
     (socket) => Effect.sync(() => socket.close())
   ).pipe(Scope.provide(scope))
-  yield* Effect.tryPromise({
-    try: () => desk.bind(address),
-    catch: (error) =>
-      new TransportError({
-        reason: new Closed({ endpoint: address, detail: `this process has another handler of ZAP: ${nativeError(error).code}` }),
-        chargeKey: null
-      })
-  }).pipe(Effect.onError(() => Scope.close(scope, Exit.void)))
+  yield* Effect.tryPromise({ try: () => desk.bind(address), catch: nativeError }).pipe(
+    // The desk before this one may be closed and not yet gone.
+    Effect.retry({ while: ({ code }) => code === "EADDRINUSE", schedule: Schedule.spaced(20).pipe(Schedule.upTo({ duration: "2 seconds" })) }),
+    Effect.mapError(({ code }) =>
+      new TransportError({ reason: new Closed({ endpoint: address, detail: `this process has another handler of ZAP: ${code}` }), chargeKey: null })),
+    Effect.onError(() => Scope.close(scope, Exit.void))
+  )
   yield* Effect.tryPromise({ try: () => desk.receive(), catch: nativeError }).pipe(
     Effect.flatMap((frames) => answer(desk, frames)),
     Effect.catch((error) => desk.closed ? Effect.fail(error) : Effect.logWarning("ZAP", error.code)),
