@@ -5,7 +5,7 @@
  * The two sides are two processes over tcp. The programs take turns in every round, so that a busy moment of the machine
  * meets all of them: read the ratios, which are of one round each, and not the numbers.
  */
-import { spawn } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { cpus } from "node:os"
@@ -33,18 +33,29 @@ const freePort = () =>
     })
   })
 
-const measure = async (pattern: Pattern, program: Program): Promise<number> => {
+interface Measured {
+  readonly perSecond: number
+  /** Processor time of both sides for one request, all threads. */
+  readonly cpuMicros: number
+}
+
+const printedBy = (child: ChildProcess) =>
+  new Promise<string>((resolve) => {
+    let printed = ""
+    child.stdout?.on("data", (chunk) => printed += chunk)
+    child.on("close", () => resolve(printed))
+  })
+
+const measure = async (pattern: Pattern, program: Program): Promise<Measured> => {
   const [endpoint, back] = [`tcp://127.0.0.1:${await freePort()}`, `tcp://127.0.0.1:${await freePort()}`]
   const start = (name: string) =>
     spawn(process.execPath, [side, name, pattern, program, endpoint, back, String(pattern === "req-rep" ? Math.ceil(count / 10) : count)], { stdio: ["ignore", "pipe", "inherit"] })
   const server = start("server")
   const client = start("client")
-  let printed = ""
-  client.stdout.on("data", (chunk) => printed += chunk)
-  const code = await new Promise((resolve) => client.on("exit", resolve))
-  server.kill("SIGKILL")
-  if (code !== 0) throw new Error(`${program} over ${pattern} ended with ${code}`)
-  return Number(printed)
+  const [serverSays, clientSays] = [printedBy(server), printedBy(client)]
+  const { cpuMicros, perSecond } = JSON.parse(await clientSays)
+  server.kill("SIGINT")
+  return { perSecond, cpuMicros: cpuMicros + JSON.parse(await serverSays).cpuMicros }
 }
 
 const spread = (numbers: ReadonlyArray<number>) => {
@@ -55,7 +66,7 @@ const shown = ({ max, median, min }: ReturnType<typeof spread>, digits: number) 
 
 const results = []
 for (const pattern of patterns.filter((name) => values.pattern.includes(name))) {
-  const rates = new Map<Program, Array<number>>(programs.map((program) => [program, []]))
+  const rates = new Map<Program, Array<Measured>>(programs.map((program) => [program, []]))
   // A batch needs a window: a REQ socket has one frame on its way.
   const measurable = programs.filter((program) => pattern !== "req-rep" || program !== "batch")
   for (let round = 0; round < rounds; round++) {
@@ -63,10 +74,15 @@ for (const pattern of patterns.filter((name) => values.pattern.includes(name))) 
   }
   const raw = rates.get("raw")!
   for (const program of measurable) {
-    const perSecond = spread(rates.get(program)!)
-    const ratio = spread(rates.get(program)!.map((rate, round) => rate / raw[round]!))
-    results.push({ pattern, program, window: pattern === "req-rep" ? 1 : window, perSecond, ratio })
-    process.stdout.write(`${pattern.padEnd(14)} ${program.padEnd(8)} ${shown(perSecond, 0).padStart(28)} /s   ${shown(ratio, 2)} x raw\n`)
+    const mine = rates.get(program)!
+    const perSecond = spread(mine.map((one) => one.perSecond))
+    const ratio = spread(mine.map((one, round) => one.perSecond / raw[round]!.perSecond))
+    const cpuMicros = spread(mine.map((one) => one.cpuMicros))
+    const cpuRatio = spread(mine.map((one, round) => raw[round]!.cpuMicros / one.cpuMicros))
+    results.push({ pattern, program, window: pattern === "req-rep" ? 1 : window, perSecond, ratio, cpuMicros, cpuRatio })
+    process.stdout.write(
+      `${pattern.padEnd(14)} ${program.padEnd(8)} ${shown(perSecond, 0).padStart(26)} /s   ${shown(ratio, 2)} x raw   ${shown(cpuMicros, 1).padStart(22)} us of processor   ${shown(cpuRatio, 2)} x raw\n`
+    )
   }
 }
 const report = { rounds, count, cpus: cpus().length, cpu: cpus()[0]?.model, node: process.version, results }

@@ -1,0 +1,90 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ZmqRpc } from "@purser/transport-zeromq"
+import { Effect, Exit, Fiber, Latch, Layer, Schema, Scope, Stream } from "effect"
+import { Rpc, RpcClient, RpcGroup, RpcServer } from "effect/rpc"
+import * as zmq from "zeromq"
+import { bare, freeAddress } from "./support.ts"
+
+class Group extends RpcGroup.make(
+  Rpc.make("echo", { payload: { at: Schema.Date, n: Schema.BigInt }, success: Schema.Struct({ at: Schema.Date, n: Schema.BigInt }), error: Schema.String }),
+  Rpc.make("count", { payload: { to: Schema.Int }, success: Schema.Int, error: Schema.String, stream: true }),
+  Rpc.make("wait", {})
+) {}
+
+const brisk = { pingInterval: "50 millis", silenceMax: "500 millis", socket: { reconnectMs: 10 } } as const
+const start = Effect.fnUntraced(function*(endpoint: string, waiting: Effect.Effect<void> = Effect.never) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const handlers = Group.toLayer({
+    echo: (message) => message.n < 0n ? Effect.fail("negative") : Effect.succeed(message),
+    count: ({ to }) => to < 0 ? Stream.concat(Stream.make(1), Stream.fail("negative")) : Stream.range(1, to),
+    wait: () => waiting
+  })
+  yield* Layer.buildWithScope(RpcServer.layer(Group).pipe(Layer.provide(handlers), Layer.provide(ZmqRpc.layerServerProtocol({ ...brisk, endpoint }))), scope)
+  return scope
+})
+const connect = (endpoint: string) => Effect.flatMap(Layer.build(ZmqRpc.layerClientProtocol({ ...brisk, endpoint })), (context) => Effect.provide(RpcClient.make(Group), context))
+
+describe("effect/rpc over router-dealer", () => {
+  it.live("carries calls, failures and streams of several clients at once", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      yield* start(endpoint)
+      const clients = yield* Effect.forEach([1, 2, 3], () => connect(endpoint))
+      yield* Effect.forEach(clients, (client) =>
+        Effect.gen(function*() {
+          const sent = Array.from({ length: 100 }, (_, n) => ({ at: new Date(n), n: BigInt(n) }))
+          assert.deepStrictEqual(yield* Effect.forEach(sent, (message) => client.echo(message), { concurrency: "unbounded" }), sent)
+          assert.strictEqual(yield* Effect.flip(client.echo({ at: new Date(0), n: -1n })), "negative")
+          assert.deepStrictEqual(yield* Stream.runCollect(client.count({ to: 300 })), Array.from({ length: 300 }, (_, n) => n + 1))
+          assert.strictEqual(yield* Effect.flip(Stream.runCollect(client.count({ to: -1 }))), "negative")
+        }), { concurrency: "unbounded" })
+    }), 60_000)
+
+  it.live("interrupts the handler of a call that is given up, and of a client that goes away", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      for (const how of ["interrupted", "closed"] as const) {
+        const begun = yield* Latch.make(false)
+        const interrupted = yield* Latch.make(false)
+        const server = yield* start(endpoint, Effect.onInterrupt(Effect.andThen(begun.open, Effect.never), () => interrupted.open))
+        const scope = yield* Scope.make()
+        const client = yield* Scope.provide(connect(endpoint), scope)
+        const call = yield* Effect.forkChild(Effect.exit(client.wait()))
+        yield* begun.await
+        if (how === "interrupted") yield* Fiber.interrupt(call)
+        else yield* Scope.close(scope, Exit.void)
+        yield* interrupted.await
+        yield* Scope.close(scope, Exit.void)
+        yield* Scope.close(server, Exit.void)
+      }
+    }), 60_000)
+
+  it.live("fails calls whose server is silent, and works with the next server", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      const client = yield* connect(endpoint)
+      yield* Effect.scoped(Effect.gen(function*() {
+        const silent = yield* bare(() => new zmq.Router({ linger: 0 }))
+        yield* Effect.promise(() => silent.bind(endpoint))
+        const call = yield* Effect.forkChild(Effect.flip(client.wait()))
+        yield* Effect.promise(() => silent.receive())
+        assert.strictEqual((yield* Fiber.join(call))._tag, "RpcClientError")
+      }))
+      yield* start(endpoint)
+      const message = { at: new Date(7), n: 7n }
+      assert.deepStrictEqual(yield* Effect.retry(client.echo(message), { times: 20 }), message)
+    }), 60_000)
+
+  it.live("drops what is no message, and serves the next one", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      yield* start(endpoint)
+      const dealer = yield* bare(() => new zmq.Dealer({ linger: 0 }))
+      dealer.connect(endpoint)
+      for (const text of ["?", "[]", "null", "{}", `{"_tag":7}`]) yield* Effect.promise(() => dealer.send(text))
+      yield* Effect.promise(() => dealer.send(`{"_tag":"Ping"}`))
+      assert.strictEqual(String((yield* Effect.promise(() => dealer.receive()))[0]), `{"_tag":"Pong"}`)
+      const message = { at: new Date(7), n: 7n }
+      assert.deepStrictEqual(yield* (yield* connect(endpoint)).echo(message), message)
+    }), 60_000)
+})
