@@ -15,13 +15,14 @@ import * as Cap from "../src/internal/capSql.ts"
 import * as Reads from "../src/internal/ledgerReads.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
 import { bigints, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
+import * as Refund from "../src/internal/refundSql.ts"
 import * as Run from "../src/internal/runSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 
 const rows = Number(process.argv.find((argument) => /^\d+$/.test(argument)) ?? 1_000_000)
 const showPlans = process.argv.includes("--plans")
 const batch = 512
-const tables = ["charges", "charge_events", "run_rows", "cap_reservations"]
+const tables = ["charges", "charge_events", "run_rows", "cap_reservations", "refunds"]
 
 interface Statement {
   readonly name: string
@@ -60,12 +61,17 @@ const fill = Effect.gen(function*() {
       state = case when n % 50 = 0 then 'declined' when n % 50 = 1 then 'attached' when n % 50 = 2 then 'claimed' when n % 50 = 3 then 'planned' else 'succeeded' end,
       payment_intent_id = case when n % 50 in (2, 3) then null else 'pi_' || charge_key end,
       outcome_payment_intent_id = 'pi_' || charge_key, received_minor = amount_minor, lease_epoch = 1, lease_worker = 'w1', first_claimed_at = planned_at,
-      lease_until = case when n % 50 in (1, 2) then planned_at + n * interval '1 millisecond' end, release_due = n % 500 = 0
+      lease_until = case when n % 50 in (1, 2) then planned_at + n * interval '1 millisecond' end, release_due = n % 500 = 0,
+      next_attempt_at = case when n % 50 = 0 then planned_at + n * interval '1 second' end
     from (select line as n, charge_key as k from purser.run_rows) r where k = charge_key`))
   yield* sql.unsafe(Cap.open, [text("zmq-billing"), text("2026-11"), text("usd"), BigInt(rows) * 10_000n, integer(110), BigInt(rows) * 11_000n])
   yield* sql.unsafe(`insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
     select charge_key, namespace, billing_period, currency, 1, amount_minor, purser.now() from purser.charges where state <> 'planned'`)
   yield* sql.unsafe(`update purser.caps set (reserved_minor, reservations) = (select sum(amount_minor), count(*) from purser.cap_reservations)`)
+  yield* timed("refund every tenth (not part of the product)", sql.unsafe(`insert into purser.refunds (refund_key, charge_key, refund_id, billing_period,
+      currency, amount_minor, actor, note, state, payment_intent_id, lease_until, requested_at, updated_at)
+    select charge_key, charge_key, '1', billing_period, currency, 100, 'a', 'n', case when line % 100 = 0 then 'pending' else 'succeeded' end, 'pi',
+      case when line % 100 = 0 then purser.now() end, purser.now(), purser.now() from purser.run_rows where line % 10 = 0`))
   yield* timed("vacuum analyze", sql.unsafe("vacuum analyze"))
 })
 
@@ -88,7 +94,7 @@ const statements = Effect.gen(function*() {
   const fresh = texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f")))
   const terms = (customers: ReadonlyArray<string>, amounts: ReadonlyArray<bigint>, stripeCustomers: ReadonlyArray<string>) => [
     texts(same("zmq-billing")), texts(customers), texts(same("2026-11")), texts(same(null)), bigints(amounts), texts(same("usd")),
-    texts(stripeCustomers), texts(same(null)), booleans(same(false)), texts(same("w")), double(15_000)
+    texts(stripeCustomers), texts(same(null)), booleans(same(false)), texts(same("w")), double(15_000), texts(same(null)), integers(same(0))
   ]
   const nulls = texts(same(null))
   const list: ReadonlyArray<Statement> = [
@@ -107,7 +113,7 @@ const statements = Effect.gen(function*() {
       sql: Writes.settle,
       params: [
         attached, texts(same("w")), bigints(same(1)), integers(same(1)), nulls, texts(same("succeeded")), texts(same("pi_x")), nulls, bigints(same(1000)),
-        nulls, nulls, nulls, doubles(same(0))
+        nulls, nulls, nulls, doubles(same(0)), nulls, nulls, doubles(same(0))
       ]
     },
     { name: "extend", sql: Writes.extend, params: [claimed, bigints(same(1)), double(15_000)] },
@@ -117,7 +123,14 @@ const statements = Effect.gen(function*() {
     { name: "quarantine", sql: Writes.quarantine, params: [key, text("w"), text("differs")] },
     { name: "take expired", sql: Writes.takeExpired, params: [text("w"), integer(batch), double(15_000)] },
     { name: "release due", sql: Reads.releaseDue, params: [integer(batch)] },
-    { name: "reopen", sql: Writes.reopen, params: [declined, texts(["declined"]), text("ada"), text("new cards")] },
+    { name: "reopen", sql: Writes.reopen, params: [declined, texts(["declined"]), text("ada"), text("new cards"), text("pm_new")] },
+    { name: "attempts due", sql: Reads.attemptsDue, params: [integer(batch)] },
+    { name: "refund: lock charge", sql: Refund.lockCharge, params: [key] },
+    { name: "refund: held", sql: Refund.held, params: [key] },
+    { name: "refund: take", sql: Refund.take, params: [key, text("w"), double(15_000)] },
+    { name: "refund: take expired", sql: Refund.takeExpired, params: [text("w"), integer(batch), double(15_000)] },
+    { name: "refund: list", sql: Refund.list, params: [key] },
+    { name: "rebill: next revision", sql: Refund.successor, params: [key] },
     { name: "find", sql: Reads.find, params: [key] },
     { name: "events", sql: Reads.events, params: [key] },
     { name: "pending page", sql: Run.pending, params: [text("run"), integer(Math.floor(rows / 2)), integer(1000)] },
@@ -126,6 +139,7 @@ const statements = Effect.gen(function*() {
     { name: "run: totals", sql: Run.totals, params: [text("run")], whole: true },
     { name: "run: summary", sql: Run.summary, params: [text("run")], whole: true },
     { name: "run: keys in declined", sql: Run.keysIn, params: [text("run"), texts(["declined"])], whole: true },
+    { name: "refunds: report", sql: Refund.report, params: [text("2026-11")], whole: true },
     { name: "ledger: report", sql: Reads.report, params: [text("2026-11")], whole: true }
   ]
   return list
