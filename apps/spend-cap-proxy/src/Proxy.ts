@@ -79,8 +79,9 @@ const make = Effect.gen(function*() {
   /** Writes the outcome down. When the store is away by now, the room stays taken, and the client gets its answer all the same. */
   const record = (outcome: Outcome) =>
     store.record(outcome).pipe(
+      // The first write may have got through: what may be said once only is not said again.
       Effect.catch(() =>
-        store.record(outcome).pipe(
+        store.record(outcome.effect === "nothing" ? { ...outcome, effect: "unknown" } : outcome).pipe(
           Effect.retry({ schedule: Schedule.exponential("100 millis"), times: 8 }),
           Effect.catch(() => Effect.logError("an outcome could not be recorded; its room stays taken").pipe(
             Effect.annotateLogs({ decision: String(outcome.verdict.seq), effect: outcome.effect, requestId: outcome.requestId })

@@ -38,7 +38,9 @@ export class ProxyServer extends Context.Service<ProxyServer, {
           Effect.mapError((error) => new ProxyListenFailed({ host, port: settings.port, code: error.code ?? "unknown" }))
         )
         return ProxyServer.of({ host, port, url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, upstream: settings.upstream.origin })
-      })).pipe(Layer.provide(Proxy.layer), Layer.provide(Upstream.layer(settings)))))
+      })).pipe(
+        // Each server forwards to its own upstream, also when one program has two.
+        Layer.provide(Layer.fresh(Proxy.layer)), Layer.provide(Upstream.layer(settings)))))
 
   /** From the environment, see the proxy's page of the configuration. */
   static readonly layerConfig: Layer.Layer<ProxyServer, Config.ConfigError | ProxyConfigError | ProxyListenFailed, VaultStore> = Layer.unwrap(

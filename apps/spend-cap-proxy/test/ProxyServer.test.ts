@@ -3,9 +3,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Database } from "@purser/postgres"
 import { checkProxy, ProxyDatabase, ProxyServer, VaultDesk } from "@purser/spend-cap-proxy"
 import { StripeSim } from "@purser/stripe-sim"
-import { Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { chargeForm, makeVault, raw, realKey, used, world } from "./support/world.ts"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { chargeForm, makeVault, proxyLayer, raw, realKey, used, world } from "./support/world.ts"
 
 const database = ProxyDatabase.migrated(Database.layerMemory)
 const stripeKey = Redacted.make(realKey)
@@ -61,6 +63,36 @@ describe("a Stripe that takes no connection", () => {
       // A port of loopback that nobody listens on.
       ProxyServer.layer({ stripeKey, upstream: "http://127.0.0.1:1", port: 0 }).pipe(Layer.provideMerge(VaultDesk.layerStores), Layer.provideMerge(database), Layer.provideMerge(StripeSim.layer()))
     )))
+})
+
+describe("files", () => {
+  it.live("go to Stripe's host for files, and nothing else does", () =>
+    Effect.gen(function*() {
+      const paths: Array<string> = []
+      const files = yield* Effect.acquireRelease(
+        Effect.callback<Server>((resume) => {
+          const server = createServer((request, response) => {
+            paths.push(`${request.method} ${request.url}`)
+            request.resume().on("end", () => response.end("{}"))
+          })
+          server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+        }),
+        (server) => Effect.sync(() => {
+          server.close()
+          server.closeAllConnections()
+        })
+      )
+      const sim = yield* StripeSim
+      const filesUpstream = `http://127.0.0.1:${(files.address() as AddressInfo).port}`
+      const proxy = Context.get(yield* Layer.build(proxyLayer({ filesUpstream })), ProxyServer)
+      const { key: vaultKey } = yield* makeVault({ allow: ["POST:/v1/files", "GET:/v1/**"] })
+      yield* raw(proxy, "/v1/files", { vaultKey, body: "--b--", headers: { "content-type": "multipart/form-data; boundary=b" } })
+      yield* raw(proxy, "/v1/files/file_1/contents", { vaultKey })
+      yield* raw(proxy, "/v1/quotes/qt_1/pdf", { vaultKey })
+      yield* raw(proxy, "/v1/charges/ch_1", { vaultKey })
+      assert.deepStrictEqual(paths, ["POST /v1/files", "GET /v1/files/file_1/contents", "GET /v1/quotes/qt_1/pdf"])
+      assert.deepStrictEqual((yield* sim.requests).map(({ path }) => path), ["/v1/charges/ch_1"])
+    }).pipe(Effect.scoped, Effect.provide(world(database))))
 })
 
 describe("the audit trail", () => {
