@@ -8,7 +8,7 @@ import { StripeClient, StripeRefunds } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import { openCap, world, type WorldServices } from "./World.ts"
+import { type GatewayLayer, openCap, world, type WorldServices } from "./World.ts"
 
 /** Everything that a test of refunds can reach. */
 export type RefundWorldServices = WorldServices | Refunds | RefundLedger | RefundGateway
@@ -20,11 +20,11 @@ const optionsOf = (worker: string) =>
   PipelineOptions.layer({ worker, retry: retryPolicy({ attemptsMax: 4, backoffMs: 1, backoffMaxMs: 5 }), handBackMs: 0 })
 
 /** A world with refunds on one of the test databases. */
-export const refundWorld = (database: (typeof TestDatabase.layers)[number][1]) =>
+export const refundWorld = (database: (typeof TestDatabase.layers)[number][1], gateway?: GatewayLayer) =>
   Refunds.layer.pipe(
     Layer.provide(optionsOf("refunds")),
     Layer.provideMerge(Layer.mergeAll(PgRefundLedger.layer, onSimulator)),
-    Layer.provideMerge(world(database))
+    Layer.provideMerge(world(database, {}, gateway))
   )
 
 /** Another process of the same kind, by its own name. */

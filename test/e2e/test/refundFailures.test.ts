@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { refundFaultPlaces, RefundLedger } from "@purser/core"
 import { Refunds } from "@purser/engine"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
+import { StripeGateway } from "@purser/stripe"
 import { type FaultAction, StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { Effect, Exit, Fiber } from "effect"
@@ -110,6 +111,18 @@ for (const [name, database] of TestDatabase.layers) {
         assert.deepStrictEqual(yield* refundsOf(request), { refunds: 1, refundedMinor: 400 })
         assert.strictEqual(yield* stateOf(wish), "succeeded")
       }).pipe(Effect.provide(refundWorld(database))), 120_000)
+
+    for (const gateway of ["layerChargesWith", "layerInvoicesWith"] as const) {
+      it.live(`payments of another gateway are given back, too: ${gateway}`, () =>
+        Effect.gen(function*() {
+          const request = chargeFor(gateway, period)
+          yield* paidCharge(request)
+          assert.strictEqual((yield* refund(refundFor(request, 400)))._tag, "Refunded")
+          assert.strictEqual((yield* refund(refundFor(request, null, "rest"))).amountMinor, 600)
+          const books = (yield* (yield* StripeSim).books).filter(({ customer }) => customer === request.customerId)
+          assert.deepStrictEqual(books.map(({ payments, refundedMinor, refunds }) => [payments, refunds, refundedMinor]), [[1, 2, 1000]])
+        }).pipe(Effect.provide(refundWorld(database, gateway === "layerChargesWith" ? StripeGateway.layerChargesWith : StripeGateway.layerInvoicesWith()))), 120_000)
+    }
 
     it.live("two processes at once never give back more than was paid", () =>
       Effect.gen(function*() {

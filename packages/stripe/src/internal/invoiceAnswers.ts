@@ -77,7 +77,9 @@ export const toPayment = (invoice: Invoice, intent: PaymentIntent | undefined, c
     decline: error === null || error === undefined ? null : {
       code: error.code ?? error.type ?? "unknown",
       declineCode: error.decline_code ?? null,
-      detail: clean(error.message ?? "")
+      detail: clean(error.message ?? ""),
+      adviceCode: error.advice_code ?? null,
+      chargeId: error.charge ?? idOf(intent?.latest_charge)
     }
   }
 }

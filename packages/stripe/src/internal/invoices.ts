@@ -165,7 +165,9 @@ export const makeInvoices = (client: StripeClient["Service"], linesOf: InvoiceLi
     return yield* ask.fail(
       wantsCustomer || payment.status === "requires_action"
         ? new AuthenticationRequired({ detail })
-        : new CardDeclined({ code, declineCode: problem.decline_code ?? null, detail }),
+        : new CardDeclined({
+          code, declineCode: problem.decline_code ?? null, adviceCode: problem.advice_code ?? null, declinedChargeId: problem.charge ?? null, detail
+        }),
       answer.requestId
     )
   })

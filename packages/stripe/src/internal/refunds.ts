@@ -40,7 +40,11 @@ const toRefund = (refund: typeof Refund.Type, clean: (text: string) => string): 
   }
 }
 
-const targetOf = (order: RefundOrder) => order.chargeId === null ? { payment_intent: order.paymentIntentId } : { charge: order.chargeId }
+/** For a paid invoice the ledger may know the PaymentIntent in the charge's place. */
+const targetOf = ({ chargeId, paymentIntentId }: RefundOrder) => {
+  const id = chargeId ?? paymentIntentId
+  return id.startsWith("pi_") ? { payment_intent: id } : { charge: id }
+}
 
 /** The idempotency key of one attempt at one refund. */
 export const refundCallKey = (order: Pick<RefundOrder, "refundKey" | "attempt">): string => `${order.refundKey}:refund:${order.attempt}`
