@@ -2,7 +2,7 @@
  * One request on its way through a window: in which phase of which attempt it is, and what to say when its attempts are
  * used up. Troubles of the transport are tried again; an error of the worker is an answer.
  */
-import { RetriesExhausted, TransportError, type TransportErrorReason } from "@purser/core"
+import { RetriesExhausted, type TransportError, type TransportErrorReason } from "@purser/core"
 import { Duration, Effect, type Pull, type Result, Schedule } from "effect"
 
 /** `queued` for room in the window, `waiting` to be sent, `sent`, `resting` before the next attempt, or `over`. */

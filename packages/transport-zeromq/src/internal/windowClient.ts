@@ -228,7 +228,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
         }),
       submitAll: (requests) =>
         Effect.callback((resume) => {
-          const replies = new Array<ReplyOf<A, E>>(requests.length)
+          const replies: Array<ReplyOf<A, E>> = []
           let left = requests.length
           if (left === 0) resume(Effect.succeed(replies))
           const mine = requests.map((request, index) =>

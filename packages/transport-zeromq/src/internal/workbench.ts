@@ -118,7 +118,7 @@ export const makeWorkbench = <Req, Reply, A, E>(
     return {
       taken: () => taken,
       take: (back, call, context) => {
-        const together = call.divisible && !back.whole ? undefined : new Array<ReplyOut<Reply>>(call.items.length)
+        const together = call.divisible && !back.whole ? undefined : []
         const frame: Taken<Req, Reply> = { back, call, context, together, atMs: clock.currentTimeMillisUnsafe(), left: call.items.length }
         taken += call.items.length
         if (call.items.length === 0) outbox.send(back, call.encode([]), back.ended === undefined ? [] : [back.ended])
