@@ -16,7 +16,7 @@ for (const [name, database] of TestDatabase.layers) {
         const letters = yield* DeadLetters
         const letter = { transport: "full", principal: null, reason: "MalformedMessage", detail: "", body: Buffer.from("known") }
         yield* letters.bury(letter)
-        const known = Effect.map(sql.unsafe("select times::int as times from purser.dead_letters where transport = 'full'"), (rows) => Number(rows[0]?.["times"]))
+        const known = Effect.map(sql.unsafe<{ readonly times: number }>("select times::int as times from purser.dead_letters where transport = 'full'"), (rows) => rows[0]?.times)
         yield* Effect.repeat(known, { until: (times) => times === 1, schedule: Schedule.spaced("10 millis") })
         yield* sql.unsafe(`insert into purser.dead_letters (digest, first_at, last_at, transport, reason, detail, size_bytes, body)
           select sha256(int4send(n)), now(), now(), 'filler', 'MalformedMessage', '', 0, '' from generate_series(1, ${lettersMax}) n`)
