@@ -91,7 +91,7 @@ const statements = Effect.gen(function*() {
   const declined = yield* keysIn("state = 'declined'")
   const due = yield* keysIn("release_due")
   const key = text((claimed.value as ReadonlyArray<string>)[0]!)
-  const fresh = texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f")))
+  const fresh = texts(Array.from({ length: batch }, (_, index) => (index + 0x1000).toString(16).padStart(32, "f")))
   const terms = (customers: ReadonlyArray<string>, amounts: ReadonlyArray<bigint>, stripeCustomers: ReadonlyArray<string>) => [
     texts(same("zmq-billing")), texts(customers), texts(same("2026-11")), texts(same(null)), bigints(amounts), texts(same("usd")),
     texts(stripeCustomers), texts(same(null)), booleans(same(false)), texts(same("w")), double(15_000), texts(same(null)), integers(same(0))

@@ -93,7 +93,7 @@ u as (
 e as (${writeEvents("u", "refund_key, event_seq, now, state, state, $2::text, attempt, $5::text")})
 select refund_key from u`
 
-/** worker, limit, lease ms */
+/** worker, limit, lease ms. The keys as an array, so that a batch stays index probes whatever the size of the table. */
 export const takeExpired = `with ${clock},
 f as materialized (
   select r.refund_key, r.lease_until as ran_out_at from purser.refunds r
@@ -103,11 +103,11 @@ f as materialized (
 u as (
   update purser.refunds r set lease_worker = $1::text, lease_epoch = r.lease_epoch + 1,
     lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = r.event_seq + 1, updated_at = t.now
-  from f, t where r.refund_key = f.refund_key
-  returning r.*, f.ran_out_at, t.now
+  from t where r.refund_key = any(array(select refund_key from f))
+  returning r.*, t.now
 ),
 e as (${writeEvents("u", "refund_key, event_seq, now, state, state, lease_worker, attempt, 'taken over'")})
-select ${claimed} from u order by ran_out_at, refund_key`
+select ${claimed} from u join f using (refund_key) order by ran_out_at, refund_key`
 
 const seen = `select ${columns}, ${epochMs("requested_at")} as requested_at_ms from purser.refunds`
 
