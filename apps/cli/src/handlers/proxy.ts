@@ -20,5 +20,5 @@ export const proxy = (options: { readonly host: string | undefined; readonly por
     const { label } = yield* Database
     yield* out(`spend-cap proxy on ${url}, in front of ${upstream}, store ${label}`)
     return yield* serving(Effect.never)
-  }).pipe(Effect.provide(VaultDesk.layerProxy), Effect.provide(flags))
+  }).pipe(Effect.provide(Layer.provide(VaultDesk.layerProxy, flags)))
 }
