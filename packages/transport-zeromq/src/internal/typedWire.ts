@@ -8,6 +8,7 @@ import { MalformedMessage, PeerLost, TransportError, type TransportErrorReason }
 import { type Cause, Effect, Metric, Result, Schema } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { ReplyOf } from "./errand.ts"
+import { jsonReader, plainRecord } from "./plainRecord.ts"
 import type { ReplyApp, ReplyAsk, ReplyOut } from "./replyApp.ts"
 import type { ClientWire } from "./windowClient.ts"
 
@@ -37,13 +38,16 @@ const refusalText = (reason: TransportErrorReason) => `{"refused":${JSON.stringi
 /** Writes values of a schema as JSON text; what cannot be written is a `MalformedMessage`. */
 export const jsonWriter = <A>(schema: Schema.Codec<A, unknown>) => {
   const encode = Schema.encodeUnknownResult(Schema.toCodecJson(schema))
-  return (value: A): Result.Result<string, MalformedMessage> =>
-    Result.mapBoth(encode(value), { onSuccess: (json) => JSON.stringify(json) ?? "null", onFailure: (error) => malformed(error.message) })
+  const plain = plainRecord(schema)
+  return (value: A): Result.Result<string, MalformedMessage> => {
+    const record = plain?.(value)
+    return record !== undefined ? Result.succeed(JSON.stringify(record)) : Result.mapBoth(encode(value), { onSuccess: (json) => JSON.stringify(json) ?? "null", onFailure: (error) => malformed(error.message) })
+  }
 }
 
 /** The sending side: requests are texts already. An answer that cannot be read counts as lost. */
 export const makeTypedWire = <Req, Rep, Err>(messages: Messages<Req, Rep, Err>): ClientWire<string, Rep, Err> => {
-  const decodeReply = Schema.decodeUnknownResult(Schema.toCodecJson(messages.reply))
+  const decodeReply = jsonReader(messages.reply)
   const decodeError = messages.error === undefined ? undefined : Schema.decodeUnknownResult(Schema.toCodecJson(messages.error))
   const read = (body: Record<string, unknown>): ReplyOf<Rep, Err> | undefined => {
     if ("reply" in body) return Result.getOrUndefined(Result.map(decodeReply(body["reply"]), (reply) => Result.succeed(reply)))
@@ -89,7 +93,7 @@ export const makeTypedReplies = <Req, Rep, Err>(
   handle: (request: Req) => Effect.Effect<Rep, Err>,
   label: string
 ): ReplyApp<Req, string, Rep, Err> => {
-  const decodeRequest = Schema.decodeUnknownResult(Schema.toCodecJson(messages.request))
+  const decodeRequest = jsonReader(messages.request)
   const writeReply = jsonWriter(messages.reply)
   const writeError = messages.error === undefined ? undefined : jsonWriter(messages.error)
   const lost = refusalText(new PeerLost({ endpoint: label }))
