@@ -20,6 +20,8 @@ export interface PatternClientOptions extends PatternOptions {
   readonly requestTimeout?: Duration.Input | undefined
   /** When to send again after silence; its end is the end of the attempts. Else backing off from 100 ms, three times. */
   readonly retry?: Schedule.Schedule<unknown, unknown> | undefined
+  /** How charges are written (joined). `plain`, one a message, is for workers that read only that form. */
+  readonly form?: "joined" | "plain" | undefined
 }
 
 /** What a client with many requests in flight takes. */

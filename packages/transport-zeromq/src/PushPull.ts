@@ -11,7 +11,7 @@ import { type Config, Effect, Result, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { parseEndpoint } from "./Endpoint.ts"
 import { type AnnouncedAddresses } from "./internal/addresses.ts"
-import { chargeClient, chargeKeyOfRequest, textRequests } from "./internal/chargeClient.ts"
+import { chargeClient, chargeKeyOfRequest, speaking, textRequests } from "./internal/chargeClient.ts"
 import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
 import { senderOf } from "./internal/frameSeal.ts"
@@ -54,6 +54,9 @@ const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, a
   if (given === undefined) {
     return yield* unusable(labelOf(endpoints), "workers on other machines need a return endpoint that they can reach: PURSER_RETURN_ENDPOINT")
   }
+  if (options.form === "plain" && options.returnEndpoint === undefined) {
+    return yield* unusable(labelOf(endpoints), "plain messages name no return address: workers must know it, as PURSER_RETURN_ENDPOINT")
+  }
   const back = yield* Effect.fromResult(parseEndpoint(given, { attach: "bind", allowPlain: mayBeRemote(options) }))
   if (back.attach === "connect" || /^tcp:\/\/(?:\*|0\.0\.0\.0|\[::\]):/.test(back.address)) {
     return yield* unusable(given, "workers are told this address: it must be bound, and name one interface")
@@ -66,7 +69,7 @@ const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, a
     const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [{ ...back, address }], settings, sendTimeoutMs: 0, lingerMs: 0 })
     const push = yield* openZmqSocket(zmq, {
       kind: "push",
-      seals: true,
+      seals: options.form !== "plain",
       endpoints: peers,
       settings,
       sendTimeoutMs: timeoutMs,
@@ -74,7 +77,8 @@ const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, a
       lingerMs: 0,
       peersChange: announced !== undefined
     })
-    return { client: randomUUID(), send: carrierSend(push, pull.bound[0]!), incoming: pull.incoming, reach: push.reach }
+    const send = options.form === "plain" ? carrierSend(push) : carrierSend(push, pull.bound[0]!)
+    return { client: randomUUID(), send, incoming: pull.incoming, reach: push.reach }
   })
   const limits = windowOf(options)
   return {
@@ -95,7 +99,7 @@ const makeClient = Effect.fnUntraced(function*(
   announced?: AnnouncedAddresses
 ): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
   const wire = yield* wireOf(options)
-  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), wire, keyOf: chargeKeyOfRequest }))
+  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), ...speaking(options, wire), keyOf: chargeKeyOfRequest }))
 })
 
 const openPlace = Effect.fnUntraced(function*(

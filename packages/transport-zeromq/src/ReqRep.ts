@@ -7,7 +7,7 @@
 import type { ChargeClient, TransportError } from "@purser/core"
 import { type Config, Effect, type Scope } from "effect"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
-import { chargeClient, chargeKeyOfRequest, textRequests } from "./internal/chargeClient.ts"
+import { chargeClient, chargeKeyOfRequest, speaking, textRequests } from "./internal/chargeClient.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, unusable, wireOf } from "./internal/patternOptions.ts"
 import { serveApp } from "./internal/replyServer.ts"
@@ -44,6 +44,7 @@ const makePool = Effect.fnUntraced(function*(options: ReqRepClientOptions, annou
     zmq: yield* loadZeromq,
     addresses: announced?.current ?? Effect.succeed(endpoints),
     settings: settingsOf(options),
+    seals: options.form !== "plain",
     label: labelOf(endpoints),
     timeoutMs: millis(options.requestTimeout ?? "30 seconds"),
     retry: options.retry ?? defaultRetry(3),
@@ -58,7 +59,7 @@ const makeClient = Effect.fnUntraced(function*(
   announced?: AnnouncedAddresses
 ): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
   const wire = yield* wireOf(options)
-  return chargeClient(yield* makeRequestPool({ ...(yield* makePool(options, announced)), wire, keyOf: chargeKeyOfRequest }))
+  return chargeClient(yield* makeRequestPool({ ...(yield* makePool(options, announced)), ...speaking(options, wire), keyOf: chargeKeyOfRequest }))
 })
 
 const makeServer = (options: ReqRepServerOptions, announced?: AnnouncedAddresses) =>

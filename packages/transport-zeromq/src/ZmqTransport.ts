@@ -58,6 +58,7 @@ const settings = Config.all({
   sockets: given(whole("PURSER_CLIENT_SOCKETS", 1)),
   joinMax: given(whole("PURSER_CLIENT_JOIN", 1)),
   window: given(whole("PURSER_CLIENT_WINDOW", 1)),
+  form: given(Config.Literals(["joined", "plain"], "PURSER_CLIENT_FORM")),
   whenFull: given(Config.Literals(["wait", "fail"], "PURSER_CLIENT_WHEN_FULL")),
   returnEndpoint: given(Config.String("PURSER_RETURN_ENDPOINT")),
   ackEndpoint: given(Config.String("PURSER_ACK_ENDPOINT")),

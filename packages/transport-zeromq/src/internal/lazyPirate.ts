@@ -19,6 +19,8 @@ export interface LazyPirateOptions {
   readonly zmq: Zeromq
   readonly addresses: Addresses
   readonly settings: SocketSettings
+  /** Whether messages name their sender. */
+  readonly seals: boolean
   /** Milliseconds that one attempt may take, the connection included. */
   readonly timeoutMs: number
   /** What errors call the servers. */
@@ -59,7 +61,7 @@ export const makeLazyPirate = Effect.fnUntraced(function*(options: LazyPirateOpt
     // Linger 0: what is still unsent belongs to an attempt that has been given up.
     const socket = yield* openZmqSocket(options.zmq, {
       kind: "request",
-      seals: true,
+      seals: options.seals,
       endpoints,
       settings: options.settings,
       // Later than the attempt's own deadline, which closes the socket and so ends the wait for a peer.

@@ -50,7 +50,7 @@ const withKey = (error: TransportError, chargeKey: string | null) => new Transpo
 /** Gives each entry its answer. Fails while an entry is without one, so that the frame is sent again. */
 const distribute = <Req, A, E>(wire: ClientWire<Req, A, E>, entries: ReadonlyArray<Entry<Req, A, E>>, frames: Frames) =>
   Effect.gen(function*() {
-    const replies = wire.decodeReplies(frames.map((frame) => frame.toString("utf8")).join(""))
+    const replies = wire.decodeReplies(frames.map((frame) => frame.toString("utf8")).join(""), entries)
     if (Result.isFailure(replies)) {
       yield* Metric.update(ZmqMetrics.strayReplies, 1)
       yield* Effect.logWarning("a reply cannot be read", replies.failure.message)

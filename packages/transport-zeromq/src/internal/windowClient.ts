@@ -21,7 +21,11 @@ import { type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
 /** How a window's requests and answers are written. No function throws. */
 export interface ClientWire<Req, A, E> {
   readonly encodeRequests: (client: string, items: ReadonlyArray<{ readonly id: string; readonly deadlineMs: number; readonly request: Req }>) => string
-  readonly decodeReplies: (text: string) => Result.Result<ReadonlyArray<{ readonly id: string; readonly reply: ReplyOf<A, E> }>, TransportError>
+  /** A socket with one frame on its way says what it has asked: an answer may leave out what it belongs to. */
+  readonly decodeReplies: (
+    text: string,
+    questions?: ReadonlyArray<{ readonly id: string; readonly request: Req }>
+  ) => Result.Result<ReadonlyArray<{ readonly id: string; readonly reply: ReplyOf<A, E> }>, TransportError>
 }
 
 /** Limits of a window, and what it needs to speak. */
