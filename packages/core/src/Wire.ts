@@ -45,6 +45,7 @@ const RequestBody = Schema.Struct({
   customer_id: Schema.String,
   billing_period: Schema.String,
   item: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  revision: Schema.optionalKey(Schema.NullOr(Schema.Int)),
   amount_minor: Schema.Int,
   currency: Schema.String,
   stripe_customer_id: Schema.String,
@@ -62,7 +63,8 @@ const PlainBody = Schema.Struct({
   idempotency_key: Schema.optionalKey(Schema.NullOr(Schema.String)),
   currency: Schema.optionalKey(Schema.NullOr(Schema.String)),
   payment_method: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  item: Schema.optionalKey(Schema.NullOr(Schema.String))
+  item: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  revision: Schema.optionalKey(Schema.NullOr(Schema.Int))
 })
 
 const ReplyBody = Schema.Union([Schema.Struct({ outcome: ChargeOutcome }), Schema.Struct({ error: SubmitError })])
@@ -100,6 +102,7 @@ interface Fields {
   readonly customerId: string
   readonly billingPeriod: string
   readonly item: string | null | undefined
+  readonly revision: number | null | undefined
   readonly amountMinor: number
   readonly currency: string
   readonly stripeCustomerId: string
@@ -118,6 +121,7 @@ const toRequest = (fields: Fields, options: PeriodOptions): ReadRequest => {
     customerId: fields.customerId,
     billingPeriod: period.success,
     ...(fields.item != null ? { item: fields.item } : {}),
+    ...(fields.revision != null ? { revision: fields.revision } : {}),
     amountMinor: fields.amountMinor,
     currency,
     stripeCustomerId: fields.stripeCustomerId,
@@ -143,6 +147,7 @@ const readJoinedBody = (body: unknown, options: PeriodOptions, fast: RequestRead
     customerId: b.customer_id,
     billingPeriod: b.billing_period,
     item: b.item,
+    revision: b.revision,
     amountMinor: b.amount_minor,
     currency: b.currency,
     stripeCustomerId: b.stripe_customer_id,
@@ -161,6 +166,7 @@ const readPlainBody = (body: unknown, options: PeriodOptions): ReadRequest => {
     customerId: b.customer_id,
     billingPeriod: b.billing_period,
     item: b.item,
+    revision: b.revision,
     amountMinor: b.amount_cents,
     currency: b.currency ?? "usd",
     stripeCustomerId: b.stripe_customer_id,
@@ -201,6 +207,7 @@ const toJoinedBody = (request: ChargeRequest): typeof RequestBody.Type => ({
   customer_id: request.customerId,
   billing_period: request.billingPeriod,
   ...(request.item !== undefined ? { item: request.item } : {}),
+  ...(request.revision !== undefined ? { revision: request.revision } : {}),
   amount_minor: request.amountMinor,
   currency: request.currency,
   stripe_customer_id: request.stripeCustomerId,

@@ -55,8 +55,8 @@ describe("ChargeKey", () => {
 
   it.prop("never changes with the terms, the sender's key or a permission", [request, request], ([a, b]) => {
     const { allowFuture: _a, senderKey: _s, ...terms } = b
-    const { item: _i, ...rest } = { ...terms, customerId: a.customerId, billingPeriod: a.billingPeriod, namespace: a.namespace }
-    const moved = new ChargeRequest({ ...rest, ...(a.item === undefined ? {} : { item: a.item }) })
+    const { item: _i, revision: _r, ...rest } = { ...terms, customerId: a.customerId, billingPeriod: a.billingPeriod, namespace: a.namespace }
+    const moved = new ChargeRequest({ ...rest, ...(a.item === undefined ? {} : { item: a.item }), ...(a.revision === undefined ? {} : { revision: a.revision }) })
     assert.strictEqual(moved.chargeKey, a.chargeKey)
     assert.strictEqual(new ChargeRequest({ ...moved, senderKey: "other", allowFuture: true }).chargeKey, a.chargeKey)
   })

@@ -95,9 +95,9 @@ describe("plain form", () => {
   })
 
   it("takes its optional fields, and null for each of them", () => {
-    const full = { namespace: "n", currency: "EUR", payment_method: "pm_1", item: "seat-1", idempotency_key: "k" }
+    const full = { namespace: "n", currency: "EUR", payment_method: "pm_1", item: "seat-1", revision: 2, idempotency_key: "k" }
     const charge = Result.getOrThrow(plain(JSON.stringify({ ...plainBody, ...full })).request)
-    assert.deepInclude(Schema.encodeSync(ChargeRequest)(charge), { namespace: "n", currency: "eur", paymentMethod: "pm_1", item: "seat-1", senderKey: "k" })
+    assert.deepInclude(Schema.encodeSync(ChargeRequest)(charge), { namespace: "n", currency: "eur", paymentMethod: "pm_1", item: "seat-1", revision: 2, senderKey: "k" })
     const nulls = Object.fromEntries(Object.keys(full).map((name) => [name, null]))
     assert.deepStrictEqual(plain(JSON.stringify({ ...plainBody, ...nulls })), plain(JSON.stringify(plainBody)))
   })

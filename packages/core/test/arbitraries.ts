@@ -42,13 +42,14 @@ export const identity = Arbitrary.map(
 export const request = Arbitrary.map(
   Arbitrary.all([
     identity, id, id, Arbitrary.schema(Schema.Literals(currencies)), Arbitrary.schema(between(1, 1_000_000)),
-    Arbitrary.schema(Schema.Boolean), Arbitrary.schema(Schema.UndefinedOr(Schema.Literals(["their-key", ""]))), Arbitrary.schema(Schema.Boolean)
+    Arbitrary.schema(Schema.Boolean), Arbitrary.schema(Schema.UndefinedOr(Schema.Literals(["their-key", ""]))), Arbitrary.schema(Schema.Boolean),
+    Arbitrary.schema(Schema.UndefinedOr(between(1, 1000)))
   ]),
-  ([who, stripeCustomerId, paymentMethod, currency, steps, hasMethod, senderKey, allowFuture]) => {
+  ([who, stripeCustomerId, paymentMethod, currency, steps, hasMethod, senderKey, allowFuture, revision]) => {
     const { minimumMinor, stepMinor } = currencyRule(currency)
     return Schema.decodeUnknownSync(ChargeRequest)({
       ...who, stripeCustomerId, currency, amountMinor: (Math.ceil(minimumMinor / stepMinor) + steps) * stepMinor,
-      ...(hasMethod ? { paymentMethod } : {}), ...(senderKey === undefined ? {} : { senderKey }), ...(allowFuture ? { allowFuture } : {})
+      ...(hasMethod ? { paymentMethod } : {}), ...(senderKey === undefined ? {} : { senderKey }), ...(allowFuture ? { allowFuture } : {}), ...(revision === undefined ? {} : { revision })
     })
   }
 )
