@@ -6,13 +6,13 @@
  */
 import { Cause, Clock, type Config, Context, Effect, type Exit, Layer, Metric, Option, Schema } from "effect"
 import type { Stripe } from "stripe"
-import { openOrigin } from "./internal/exchange.ts"
 import { makeHideKey, makeScrub } from "./internal/scrub.ts"
 import { makeLimiter, type Turn } from "./internal/limiter.ts"
 import { type CallEnd, makeSdk, type Prepared } from "./internal/sdk.ts"
 import { CallTimeout, ConnectionFailed, NotSent, StripeCallError } from "./StripeCallError.ts"
 import { checkSettings, stripeConfig, type StripeOptions } from "./StripeConfig.ts"
 import type { StripeConfigError } from "./StripeConfigError.ts"
+import { StripeOrigin } from "./StripeOrigin.ts"
 
 /** What Stripe answered. `json` is undefined when the body is not JSON. Header names are lower case. */
 export interface StripeAnswer {
@@ -88,8 +88,9 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
   const settings = yield* checkSettings(options)
   // The SDK takes a tenth of a second to load: only those who charge pay for it.
   const { default: Sdk } = yield* Effect.promise(() => import("stripe"))
+  const open = yield* StripeOrigin
   const origin = yield* Effect.acquireRelease(
-    Effect.sync(() => openOrigin(settings.url, settings.maxConnections)),
+    Effect.sync(() => open(settings.url, settings.maxConnections)),
     (origin) => Effect.sync(origin.close)
   )
   const prepare = makeSdk(Sdk, origin, settings)
