@@ -76,6 +76,12 @@ interface Outgoing {
 }
 
 const batchMax = 256
+
+/**
+ * How long the addon waits at a time until a socket takes a message. Receiving on the same socket can swallow the sign that
+ * it does, and the addon would then wait for as long as it may.
+ */
+const sendTurnMs = 100
 const queueMax = 1024
 
 /** Receives one message and what else is there already; a pending receive keeps the connection's own work going. */
@@ -88,7 +94,7 @@ const receiveBatch = (socket: Exclude<Native, Push | Publisher>, batch: Array<Fr
 /** A record for each socket: the addon's constructor takes its argument apart. */
 const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, security: Security): Native => {
   const { settings } = options
-  const sends = { sendTimeout: options.sendTimeoutMs, sendHighWaterMark: settings.highWaterMark }
+  const sends = { sendTimeout: Math.min(options.sendTimeoutMs, sendTurnMs), sendHighWaterMark: settings.highWaterMark }
   const receives = { receiveTimeout: -1, receiveHighWaterMark: settings.highWaterMark }
   const common = {
     ...security,
@@ -203,8 +209,11 @@ export const openZmqSocket = Effect.fnUntraced(function*(
       ? Deferred.succeed(done, undefined)
       : Effect.tryPromise({
         try: () => "send" in socket ? socket.send([...frames]) : Promise.reject(new Error("a socket of this kind does not send")),
-        catch: (error) => sendError(nativeError(error), label, socket.closed, options.settings.highWaterMark)
-      }).pipe(Effect.exit, Effect.flatMap((exit) => Deferred.done(done, exit)))
+        catch: nativeError
+      }).pipe(
+        Effect.retry({ while: ({ code }) => code === "EAGAIN" && !socket.closed, times: Math.floor(options.sendTimeoutMs / sendTurnMs) }),
+        Effect.mapError((error) => sendError(error, label, socket.closed, options.settings.highWaterMark)),
+        Effect.exit, Effect.flatMap((exit) => Deferred.done(done, exit)))
   const writer = yield* Queue.take(outgoing).pipe(
     Effect.flatMap((message) => Effect.uninterruptible(write(message))),
     Effect.forever,

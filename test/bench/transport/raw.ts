@@ -2,6 +2,9 @@
 import * as zmq from "zeromq"
 import { orderOf, type Pattern, replyTo, window } from "./messages.ts"
 
+// At its high-water mark a socket that sends and receives can miss the sign that it may go on, and stands still.
+const unlimited = { sendHighWaterMark: 0, receiveHighWaterMark: 0 } as const
+
 const answer = (body: Buffer | undefined) => {
   const { id, ...order } = JSON.parse(String(body))
   return JSON.stringify({ id, ...replyTo(order) })
@@ -15,13 +18,13 @@ export const serveRaw = async (pattern: Pattern, endpoint: string, back: string)
     for await (const [body] of reply) await reply.send(answer(body))
   }
   if (pattern === "router-dealer") {
-    const router = new zmq.Router()
+    const router = new zmq.Router(unlimited)
     await router.bind(endpoint)
     for await (const [peer, body] of router) await router.send([peer!, answer(body)])
   }
-  const pull = new zmq.Pull()
+  const pull = new zmq.Pull({ receiveHighWaterMark: 0 })
   await pull.bind(endpoint)
-  const push = new zmq.Push()
+  const push = new zmq.Push({ sendHighWaterMark: 0 })
   push.connect(back)
   for await (const [body] of pull) await push.send(answer(body))
 }
@@ -63,13 +66,13 @@ export const connectRaw = async (pattern: Pattern, endpoint: string, back: strin
     }
   }
   if (pattern === "router-dealer") {
-    const dealer = new zmq.Dealer()
+    const dealer = new zmq.Dealer(unlimited)
     dealer.connect(endpoint)
     return windowed({ send: (text) => dealer.send(text), receive: () => dealer.receive() })
   }
-  const pull = new zmq.Pull()
+  const pull = new zmq.Pull({ receiveHighWaterMark: 0 })
   await pull.bind(back)
-  const push = new zmq.Push()
+  const push = new zmq.Push({ sendHighWaterMark: 0 })
   push.connect(endpoint)
   return windowed({ send: (text) => push.send(text), receive: () => pull.receive() })
 }

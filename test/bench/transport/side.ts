@@ -26,5 +26,5 @@ process.on("SIGINT", () => {
 })
 if (side === "server") await (program === "raw" ? serveRaw(pattern, endpoint, back) : Effect.runPromise(serveOurs(pattern, program, endpoint)))
 else if (program === "raw") await measured(await connectRaw(pattern, endpoint, back))
-else await Effect.runPromise(Effect.scoped(Effect.flatMap(connectOurs(pattern, program, endpoint), (run) => Effect.promise(() => measured((n) => Effect.runPromise(run(n)))))))
+else await Effect.runPromise(Effect.scoped(Effect.flatMap(connectOurs(pattern, program, endpoint, count), (run) => Effect.promise(() => measured((n) => Effect.runPromise(run(n)))))))
 process.exit(0)
