@@ -12,17 +12,18 @@ class Group extends RpcGroup.make(
 ) {}
 
 const brisk = { pingInterval: "50 millis", silenceMax: "500 millis", socket: { reconnectMs: 10 } } as const
-const start = Effect.fnUntraced(function*(endpoint: string, waiting: Effect.Effect<void> = Effect.never) {
+const patient = { ...brisk, silenceMax: "30 seconds" } as const
+const start = Effect.fnUntraced(function*(endpoint: string, waiting: Effect.Effect<void> = Effect.never, times: typeof brisk | typeof patient = patient) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const handlers = Group.toLayer({
     echo: (message) => message.n < 0n ? Effect.fail("negative") : Effect.succeed(message),
     count: ({ to }) => to < 0 ? Stream.concat(Stream.make(1), Stream.fail("negative")) : Stream.range(1, to),
     wait: () => waiting
   })
-  yield* Layer.buildWithScope(RpcServer.layer(Group).pipe(Layer.provide(handlers), Layer.provide(ZmqRpc.layerServerProtocol({ ...brisk, endpoint }))), scope)
+  yield* Layer.buildWithScope(RpcServer.layer(Group).pipe(Layer.provide(handlers), Layer.provide(ZmqRpc.layerServerProtocol({ ...times, endpoint }))), scope)
   return scope
 })
-const connect = (endpoint: string) => Effect.flatMap(Layer.build(ZmqRpc.layerClientProtocol({ ...brisk, endpoint })), (context) => Effect.provide(RpcClient.make(Group), context))
+const connect = (endpoint: string, times: typeof brisk | typeof patient = patient) => Effect.flatMap(Layer.build(ZmqRpc.layerClientProtocol({ ...times, endpoint })), (context) => Effect.provide(RpcClient.make(Group), context))
 
 describe("effect/rpc over router-dealer", () => {
   it.live("carries calls, failures and streams of several clients at once", () =>
@@ -46,7 +47,7 @@ describe("effect/rpc over router-dealer", () => {
       for (const how of ["interrupted", "closed"] as const) {
         const begun = yield* Latch.make(false)
         const interrupted = yield* Latch.make(false)
-        const server = yield* start(endpoint, Effect.onInterrupt(Effect.andThen(begun.open, Effect.never), () => interrupted.open))
+        const server = yield* start(endpoint, Effect.onInterrupt(Effect.andThen(begun.open, Effect.never), () => interrupted.open), brisk)
         const scope = yield* Scope.make()
         const client = yield* Scope.provide(connect(endpoint), scope)
         const call = yield* Effect.forkChild(Effect.exit(client.wait()))
@@ -62,7 +63,7 @@ describe("effect/rpc over router-dealer", () => {
   it.live("fails calls whose server is silent, and works with the next server", () =>
     Effect.gen(function*() {
       const endpoint = yield* freeAddress
-      const client = yield* connect(endpoint)
+      const client = yield* connect(endpoint, brisk)
       yield* Effect.scoped(Effect.gen(function*() {
         const silent = yield* bare(() => new zmq.Router({ linger: 0 }))
         yield* Effect.promise(() => silent.bind(endpoint))
