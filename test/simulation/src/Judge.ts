@@ -1,0 +1,154 @@
+/**
+ * The verdict on a world that has come to rest. What was paid is read from the simulated Stripe's own books and lists, never
+ * from the engine's word; the ledger's rows, its trail, the cap and the answers that clients were given are held against them.
+ */
+import { type ChargeEvent, type ChargeOutcome, type ChargeRecord, type ChargeRequest, type ChargeState, movedNothing, type Ledger, type SpendCap } from "@purser/core"
+import type { StripeSimShape } from "@purser/stripe-sim"
+import { Effect } from "effect"
+import type { PlannedCharge, Scenario } from "./Scenario.ts"
+
+/** An answer that a client took for its own. */
+export interface Told {
+  readonly request: ChargeRequest
+  readonly outcome: ChargeOutcome
+}
+
+/** What the judge looks at. */
+export interface Evidence {
+  readonly scenario: Scenario
+  readonly requests: ReadonlyArray<ChargeRequest>
+  readonly ledger: Ledger["Service"]
+  readonly cap: SpendCap["Service"]
+  readonly sim: StripeSimShape
+  readonly told: ReadonlyArray<Told>
+}
+
+/** The moves that `docs/protocol.md` draws. */
+const moves: Record<ChargeState, ReadonlyArray<ChargeState>> = {
+  planned: ["claimed"],
+  claimed: ["attached", "rejected"],
+  attached: ["claimed", "rejected", "succeeded", "declined", "requires_action", "processing"],
+  processing: ["succeeded", "declined", "claimed", "canceled", "requires_action"],
+  requires_action: ["processing", "succeeded", "attached"],
+  declined: ["attached", "planned", "succeeded"],
+  rejected: ["planned", "attached", "succeeded"],
+  succeeded: [],
+  canceled: ["succeeded"]
+}
+
+const trailProblems = (record: ChargeRecord, events: ReadonlyArray<ChargeEvent>): ReadonlyArray<string> => {
+  const problems: Array<string> = []
+  let state = null as ChargeState | null
+  let attempt = 0
+  for (const [index, event] of events.entries()) {
+    if (event.sequence !== index + 1) problems.push(`line ${event.sequence} of the trail stands at ${index + 1}`)
+    if (event.from !== state) problems.push(`line ${event.sequence} goes on from ${event.from}, after ${state}`)
+    if (state !== null && event.to !== state && !moves[state].includes(event.to)) problems.push(`${state} may not become ${event.to}`)
+    if (event.attempt < attempt) problems.push(`attempt ${event.attempt} follows attempt ${attempt}`)
+    state = event.to
+    attempt = event.attempt
+  }
+  if (state !== record.state) problems.push(`the trail ends at ${state}, the row is ${record.state}`)
+  if (events.length > 0 && attempt !== record.attempt) problems.push(`the trail ends at attempt ${attempt}, the row is at ${record.attempt}`)
+  return problems
+}
+
+const isGood = ({ paymentMethod }: PlannedCharge) => paymentMethod === "pm_card_visa" || paymentMethod === null || paymentMethod.startsWith("pm_usBankAccount")
+
+interface FailedCharge {
+  readonly status: string
+  readonly metadata: Readonly<Record<string, string>>
+  readonly payment_intent: string | null
+}
+
+/** All charges that Stripe has, as it lists them. */
+const chargesAt = Effect.fnUntraced(function*(sim: StripeSimShape) {
+  const all: Array<FailedCharge> = []
+  let after = ""
+  for (;;) {
+    const { body } = yield* Effect.orDie(sim.send({
+      method: "GET",
+      path: `/v1/charges?limit=100${after}`,
+      headers: { authorization: "Bearer sk_test_judge" }
+    }))
+    const page: { readonly data: ReadonlyArray<FailedCharge & { readonly id: string }>; readonly has_more: boolean } = JSON.parse(body)
+    all.push(...page.data)
+    if (!page.has_more) return all
+    after = `&starting_after=${page.data.at(-1)!.id}`
+  }
+})
+
+/** Everything that is wrong; nothing when the promise was kept. */
+export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenario, sim, told }: Evidence) {
+  const violations: Array<string> = []
+  const books = yield* sim.books
+  const atStripe = yield* chargesAt(sim)
+  const paymentsOf = ({ billingPeriod, customerId, item }: ChargeRequest) =>
+    books.filter((entry) => entry.customer === customerId && entry.billingPeriod === billingPeriod && entry.item === (item ?? ""))
+      .reduce((sum, entry) => sum + entry.payments, 0)
+  const fits = scenario.charges.reduce((sum, { amountMinor }) => sum + BigInt(amountMinor), 0n) <= scenario.capMinor
+  let heldMinor = 0n
+
+  for (const [index, request] of requests.entries()) {
+    const { chargeKey } = request
+    const say = (problem: string) => violations.push(`${request.customerId} ${request.item ?? "-"} (${chargeKey.slice(0, 6)}): ${problem}`)
+    const payments = paymentsOf(request)
+    if (payments > 1) say(`paid ${payments} times`)
+    const record = yield* Effect.orDie(ledger.find(chargeKey))
+    if (record === undefined) {
+      say("the ledger has forgotten it")
+      continue
+    }
+    if (record.quarantine !== null) say(`quarantined: ${record.quarantine}`)
+    const events = yield* Effect.orDie(ledger.events(chargeKey))
+    for (const problem of trailProblems(record, events)) say(problem)
+    switch (record.state) {
+      case "succeeded":
+        heldMinor += BigInt(request.amountMinor)
+        if (payments === 0) say("recorded as paid, and Stripe has no payment")
+        break
+      case "requires_action":
+        heldMinor += BigInt(request.amountMinor)
+        if (payments > 0) say("paid, and recorded as requires_action")
+        break
+      case "declined":
+      case "rejected":
+      case "canceled":
+        if (payments > 0) say(`paid, and recorded as ${record.state}`)
+        break
+      default:
+        say(`still ${record.state} long after the last fault`)
+    }
+    const planned = scenario.charges[index]!
+    const retried = scenario.faults.some(({ kind }) => kind === "retryByPerson")
+    if (isGood(planned) && fits && !retried && record.state !== "succeeded") say(`a good card and room enough, and ${record.state} (${JSON.stringify(record.outcome)})`)
+    if (record.state === "rejected" && (fits || record.outcome?._tag !== "Rejected" || record.outcome.code !== "cap_exceeded")) say(`rejected without reason: ${JSON.stringify(record.outcome)}`)
+    // A refusal of the customer's bank leaves a failed charge at Stripe; one that is recorded without it was never given.
+    const refusals = events.filter(({ from, to }) => from !== to && (to === "declined" || to === "requires_action")).length
+    const failures = atStripe.filter(({ metadata, status }) => status === "failed" && metadata["charge_key"] === chargeKey).length
+    if (refusals > failures && scenario.gateway !== "invoices") say(`${refusals} refusals are recorded, and Stripe knows of ${failures}`)
+  }
+
+  for (const entry of books) {
+    const known = requests.some((request) => entry.customer === request.customerId && entry.billingPeriod === request.billingPeriod && entry.item === (request.item ?? ""))
+    if (!known && entry.payments > 0) violations.push(`a payment of ${entry.customer} ${entry.item} was never asked for`)
+  }
+  const paidMinor = books.reduce((sum, { amountMinor, payments }) => payments > 0 ? sum + BigInt(amountMinor) : sum, 0n)
+  if (paidMinor > scenario.capMinor) violations.push(`${paidMinor} was paid under a cap of ${scenario.capMinor}`)
+  const [report] = yield* Effect.orDie(cap.report())
+  if (report?.reservedMinor !== heldMinor) violations.push(`the cap holds ${report?.reservedMinor} for charges that need ${heldMinor}`)
+
+  for (const { outcome, request } of told) {
+    if (outcome.chargeKey !== request.chargeKey) {
+      violations.push(`whoever asked for ${request.chargeKey.slice(0, 6)} was given the answer to ${outcome.chargeKey.slice(0, 6)}`)
+    } else if (outcome._tag === "Succeeded" && paymentsOf(request) === 0) {
+      violations.push(`${request.chargeKey.slice(0, 6)}: a client was told that it is paid, and it is not`)
+    } else if (movedNothing(outcome)) {
+      const events = yield* Effect.orDie(ledger.events(request.chargeKey))
+      if (!events.some(({ to }) => to === "declined" || to === "rejected" || to === "canceled")) {
+        violations.push(`${request.chargeKey.slice(0, 6)}: a client was told ${outcome._tag}, which was never recorded`)
+      }
+    }
+  }
+  return violations
+})

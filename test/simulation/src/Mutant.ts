@@ -1,0 +1,32 @@
+/**
+ * A bug that is planted at a seam of the engine, to see that the judge finds it. The engine itself stays as it is.
+ */
+import type { ChargeGateway, ChargeHandler, Ledger, SpendCap } from "@purser/core"
+import type { StripeSimShape } from "@purser/stripe-sim"
+import type { Rng } from "./Rng.ts"
+import type { Scenario } from "./Scenario.ts"
+
+/** What a bug can reach. */
+export interface Tools {
+  readonly rng: Rng
+  readonly ledger: Ledger["Service"]
+  readonly cap: SpendCap["Service"]
+  readonly sim: StripeSimShape
+}
+
+/** A planted bug. The seams are called once for each life of a worker; `shared` ones once for a world. */
+export interface Mutant {
+  readonly name: string
+  /** What it stands for in a real program. */
+  readonly story: string
+  /** Seeds within which it must be found. */
+  readonly within: number
+  /** Bugs that show in some worlds only are tried in those. */
+  readonly fits?: (scenario: Scenario) => boolean
+  readonly ledger?: (tools: Tools) => Ledger["Service"]
+  readonly cap?: (tools: Tools) => SpendCap["Service"]
+  readonly gateway?: (gateway: ChargeGateway["Service"], tools: Tools) => ChargeGateway["Service"]
+  readonly handler?: (handler: ChargeHandler, tools: Tools) => ChargeHandler
+  readonly takesAnyReply?: boolean
+  readonly answersLastAsker?: boolean
+}

@@ -1,0 +1,179 @@
+/**
+ * What a seed stands for: who is to be charged, in what kind of world, and what goes wrong. A scenario is plain data, so
+ * that a failure can be printed, repeated, and made smaller by leaving faults out.
+ */
+import { type FaultPlace, faultPlaces } from "@purser/core"
+import type { Fault as StripeFault, FaultAction } from "@purser/stripe-sim"
+import { type Rng, rngOf } from "./Rng.ts"
+
+/** One obligation. Times are milliseconds from the beginning of the world. */
+export interface PlannedCharge {
+  readonly customerId: string
+  readonly item: string | undefined
+  readonly stripeCustomerId: string
+  readonly amountMinor: number
+  /** `null`: the customer's default one. */
+  readonly paymentMethod: string | null
+  /** Who asks for it, and when. */
+  readonly asked: ReadonlyArray<{ readonly client: number; readonly atMs: number }>
+}
+
+/** Something that goes wrong. `nth` counts the events of its kind from the beginning of the world. */
+export type SimFault =
+  | { readonly kind: "store"; readonly nth: number; readonly how: "down" | "doubt" | "slow"; readonly ms: number }
+  | { readonly kind: "storeAway"; readonly atMs: number; readonly forMs: number; readonly doubt: boolean }
+  | { readonly kind: "stripe"; readonly fault: StripeFault }
+  | { readonly kind: "stripeAway"; readonly atMs: number; readonly forMs: number }
+  | { readonly kind: "message"; readonly direction: "request" | "reply"; readonly nth: number; readonly fate: "lose" | "repeat" | "delay" | "astray"; readonly ms: number }
+  | { readonly kind: "partition"; readonly atMs: number; readonly forMs: number; readonly client: number }
+  | { readonly kind: "clientRestart"; readonly atMs: number; readonly client: number }
+  | { readonly kind: "kill"; readonly place: FaultPlace; readonly nth: number; readonly downMs: number }
+  | { readonly kind: "freeze"; readonly place: FaultPlace; readonly nth: number; readonly forMs: number }
+  | { readonly kind: "stop"; readonly atMs: number; readonly worker: number; readonly downMs: number }
+  | { readonly kind: "night"; readonly atMs: number; readonly forMs: number }
+  | { readonly kind: "cancelInDashboard"; readonly nth: number; readonly afterMs: number }
+  | { readonly kind: "retryByPerson"; readonly atMs: number; readonly paymentMethod: string | null }
+
+/** A world to be run. */
+export interface Scenario {
+  readonly seed: string
+  readonly gateway: "payment_intents" | "charges" | "invoices"
+  /** Off: Stripe's keys protect nothing. */
+  readonly idempotency: boolean
+  readonly rateLimited: boolean
+  readonly workers: number
+  readonly clients: number
+  readonly charges: ReadonlyArray<PlannedCharge>
+  readonly capMinor: bigint
+  readonly outageAfter: number
+  readonly faults: ReadonlyArray<SimFault>
+}
+
+const minute = 60_000
+const hour = 60 * minute
+/** Faults begin within this time. */
+export const stormMs = 6 * minute
+
+const cards = ["pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_card_visa_chargeDeclinedInsufficientFunds", "pm_card_authenticationRequired"] as const
+
+const chargesOf = (rng: Rng, gateway: Scenario["gateway"], clients: number): ReadonlyArray<PlannedCharge> => {
+  const methods: ReadonlyArray<string | null> = gateway === "payment_intents" ? [...cards, null, "pm_usBankAccount_success"] : [...cards, null]
+  const allGood = rng.chance(0.4)
+  return Array.from({ length: rng.between(1, 5) }, (_, index) => {
+    const customer = rng.between(1, 3)
+    const asked = Array.from({ length: rng.chance(0.4) ? 2 : 1 }, () => ({ client: rng.between(0, clients - 1), atMs: rng.between(0, rng.pick([50, 2 * minute])) }))
+    return {
+      customerId: `cust_${customer}`,
+      item: index === 0 ? undefined : `item_${index}`,
+      stripeCustomerId: `cus_${customer}`,
+      // Few amounts, so that charges of one customer look alike.
+      amountMinor: rng.pick([1999, 1999, 500, 4200]),
+      paymentMethod: allGood ? "pm_card_visa" : rng.pick(methods),
+      asked
+    }
+  })
+}
+
+/** What leaves Stripe in doubt for longer than it keeps keys is the open case of one-call charges: not for them. */
+const stripeAction = (rng: Rng, gateway: Scenario["gateway"]): FaultAction => {
+  const at = rng.pick(["before", "during", "after"] as const)
+  const effect = rng.pick(["none", "done"] as const)
+  // Stripe itself holds a key and an object for a moment; a proxy or a suspended machine may hold a request for days.
+  const delays = gateway === "charges" || at === "during" ? [300, 8000, 40_000] : [300, 8000, 40_000, 10 * minute, 25 * hour]
+  switch (rng.between(0, 9)) {
+    case 0:
+    case 1:
+      return { kind: "delay", at, delayMs: rng.pick(delays) }
+    case 2:
+    case 3:
+      return { kind: "reset", at: rng.pick(["before", "after"] as const) }
+    case 4:
+      return rng.pick([{ kind: "stall" }, { kind: "truncate" }] as const)
+    case 5:
+      return { kind: "serverError", effect, stored: rng.chance(0.5) }
+    case 6:
+      return gateway === "charges" ? { kind: "serverError", effect, stored: true } : { kind: "serverError", effect: "later", stored: rng.chance(0.5), laterMs: rng.pick([5000, 5 * minute, 25 * hour]) }
+    case 7:
+      return rng.pick([{ kind: "rateLimited", reason: "endpoint-rate" }, { kind: "lockTimeout" }, { kind: "keyInUse" }] as const)
+    case 8:
+      return { kind: "badGateway", effect }
+    default:
+      return { kind: "foreignJson", status: rng.pick([200, 403, 404, 500]), effect }
+  }
+}
+
+const paths: Record<Scenario["gateway"], ReadonlyArray<string>> = {
+  payment_intents: ["/v1/payment_intents", "/v1/payment_intents/*/confirm", "/v1/payment_intents/*/confirm", "/v1/**"],
+  charges: ["/v1/charges", "/v1/charges", "/v1/**"],
+  invoices: ["/v1/invoices", "/v1/invoices/*/pay", "/v1/invoices/*/pay", "/v1/invoices/*/finalize", "/v1/**"]
+}
+
+const faultOf = (rng: Rng, world: Pick<Scenario, "gateway" | "workers" | "clients">): SimFault => {
+  const atMs = rng.between(0, rng.pick([2000, stormMs]))
+  const down = rng.pick([1000, 20_000, 2 * minute])
+  const places = faultPlaces
+  switch (rng.between(0, 15)) {
+    case 0:
+    case 1:
+      return { kind: "store", nth: rng.between(1, 40), how: rng.pick(["down", "doubt", "doubt", "slow"] as const), ms: rng.pick([200, 5000, 20_000]) }
+    case 2:
+      return { kind: "storeAway", atMs, forMs: rng.pick([500, 10_000, minute]), doubt: rng.chance(0.3) }
+    case 3:
+    case 4:
+    case 5:
+    case 6: {
+      const action = stripeAction(rng, world.gateway)
+      const times = action.kind === "rateLimited" || action.kind === "keyInUse" ? rng.between(1, 4) : 1
+      return { kind: "stripe", fault: { match: { path: rng.pick(paths[world.gateway]), nth: rng.between(1, 6), times }, action } }
+    }
+    case 7:
+      return { kind: "stripeAway", atMs, forMs: rng.pick([3000, minute, 4 * minute]) }
+    case 8:
+    case 9:
+      return {
+        kind: "message",
+        direction: rng.pick(["request", "reply"] as const),
+        nth: rng.between(1, 12),
+        fate: rng.pick(["lose", "repeat", "delay", "astray"] as const),
+        ms: rng.pick([100, 5000, 20_000])
+      }
+    case 10:
+      return { kind: "partition", atMs, forMs: down, client: rng.between(0, world.clients - 1) }
+    case 11:
+      return rng.chance(0.5)
+        ? { kind: "clientRestart", atMs, client: rng.between(0, world.clients - 1) }
+        : { kind: "stop", atMs, worker: rng.between(0, world.workers - 1), downMs: down }
+    case 12:
+    case 13:
+      return { kind: "kill", place: rng.pick(places), nth: rng.between(1, 5), downMs: down }
+    case 14:
+      return { kind: "freeze", place: rng.pick(places), nth: rng.between(1, 5), forMs: rng.pick([2000, 20_000, 2 * minute]) }
+    default:
+      return rng.chance(0.5)
+        ? { kind: "night", atMs, forMs: 25 * hour }
+        : world.gateway === "payment_intents" && rng.chance(0.6)
+        ? { kind: "cancelInDashboard", nth: rng.between(1, 3), afterMs: rng.pick([0, 100, 20_000]) }
+        : { kind: "retryByPerson", atMs: rng.between(minute, 10 * minute), paymentMethod: rng.pick(["pm_card_visa", "pm_card_visa_chargeDeclinedInsufficientFunds", null]) }
+  }
+}
+
+/** The world of a seed. */
+export const scenarioOf = (seed: string): Scenario => {
+  const rng = rngOf(seed).branch("scenario")
+  const gateway = rng.pick(["payment_intents", "payment_intents", "payment_intents", "invoices", "charges"] as const)
+  const world = { gateway, workers: rng.between(2, 3), clients: rng.between(2, 3) }
+  const charges = chargesOf(rng.branch("charges"), gateway, world.clients)
+  const total = charges.reduce((sum, { amountMinor }) => sum + amountMinor, 0)
+  const faults = rng.branch("faults")
+  const stormy = rng.pick([2, 5, 12])
+  return {
+    seed,
+    ...world,
+    idempotency: gateway !== "payment_intents" || rng.chance(0.75),
+    rateLimited: rng.chance(0.1),
+    charges,
+    capMinor: BigInt(rng.chance(0.6) ? total : Math.max(...charges.map(({ amountMinor }) => amountMinor), Math.floor(total * 0.6))),
+    outageAfter: rng.pick([3, 20]),
+    faults: Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world))
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * The store as one process sees it: the memory twins of the SQL drivers, behind a connection that fails. A call in doubt was
+ * carried out, and its caller is told that the store is away.
+ */
+import { CapUnavailable, type Ledger, LedgerError, LedgerUnavailable, type SpendCap, SpendCapError } from "@purser/core"
+import { Effect } from "effect"
+import type { Process } from "./Process.ts"
+import type { Storm } from "./Storm.ts"
+
+type LedgerShape = Ledger["Service"]
+type CapShape = SpendCap["Service"]
+
+const struck = <E>(storm: Storm, away: E) => <A, E2>(call: Effect.Effect<A, E2>): Effect.Effect<A, E | E2> =>
+  Effect.suspend(() => {
+    const fault = storm.atStore()
+    switch (fault?.how) {
+      case undefined:
+        return call
+      case "down":
+        return Effect.delay(Effect.fail(away), fault.ms)
+      case "doubt":
+        return call.pipe(Effect.andThen(Effect.delay(Effect.fail(away), fault.ms)))
+      case "slow":
+        return Effect.delay(call, fault.ms)
+    }
+  })
+
+/** The ledger of a process. */
+export const ledgerOf = (process: Process, storm: Storm, ledger: LedgerShape): LedgerShape => {
+  const reach = (operation: string) => <A>(call: Effect.Effect<A, LedgerError>) =>
+    process.outside(struck(storm, new LedgerError({ reason: new LedgerUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
+  return {
+    ...ledger,
+    claim: (request, worker) => reach("claim")(ledger.claim(request, worker)),
+    attach: (input) => reach("attach")(ledger.attach(input)),
+    settle: (input) => reach("settle")(ledger.settle(input)),
+    extend: (lease) => reach("extend")(ledger.extend(lease)),
+    handBack: (lease, retryAfterMs, detail) => reach("handBack")(ledger.handBack(lease, retryAfterMs, detail)),
+    renew: (input) => reach("renew")(ledger.renew(input)),
+    quarantine: (lease, detail) => reach("quarantine")(ledger.quarantine(lease, detail)),
+    takeExpired: (worker, limit) => reach("takeExpired")(ledger.takeExpired(worker, limit)),
+    takeWaiting: (chargeKey, worker) => reach("takeWaiting")(ledger.takeWaiting(chargeKey, worker)),
+    adopt: (input) => reach("adopt")(ledger.adopt(input)),
+    page: (period, after, limit) => reach("page")(ledger.page(period, after, limit)),
+    releaseDue: (limit) => reach("releaseDue")(ledger.releaseDue(limit)),
+    markReleased: (chargeKey, attempt) => reach("markReleased")(ledger.markReleased(chargeKey, attempt)),
+    reopen: (input) => reach("reopen")(ledger.reopen(input)),
+    attemptsDue: (limit) => reach("attemptsDue")(ledger.attemptsDue(limit)),
+    find: (chargeKey) => reach("find")(ledger.find(chargeKey)),
+    events: (chargeKey) => reach("events")(ledger.events(chargeKey)),
+    report: (period) => reach("report")(ledger.report(period))
+  }
+}
+
+/** The cap of a process. */
+export const capOf = (process: Process, storm: Storm, cap: CapShape): CapShape => {
+  const reach = (operation: string) => <A>(call: Effect.Effect<A, SpendCapError>) =>
+    process.outside(struck(storm, new SpendCapError({ reason: new CapUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
+  return {
+    open: (input) => reach("open")(cap.open(input)),
+    reserve: (input) => reach("reserve")(cap.reserve(input)),
+    reserveByForce: (input) => reach("reserveByForce")(cap.reserveByForce(input)),
+    release: (chargeKey, attempt) => reach("release")(cap.release(chargeKey, attempt)),
+    raise: (input) => reach("raise")(cap.raise(input)),
+    close: (scope) => reach("close")(cap.close(scope)),
+    report: (period) => reach("report")(cap.report(period))
+  }
+}

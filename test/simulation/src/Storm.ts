@@ -1,0 +1,82 @@
+/**
+ * The faults of one scenario as the world asks for them: each event of a kind has a number, and the fault that names it
+ * strikes. When the storm is over nothing strikes any more, whatever is left.
+ */
+import type { FaultPlace } from "@purser/core"
+import { Context, Effect, type Exit } from "effect"
+import { type Kernel, startMs } from "./Kernel.ts"
+import type { Scenario, SimFault } from "./Scenario.ts"
+
+type Of<K extends SimFault["kind"]> = Extract<SimFault, { readonly kind: K }>
+
+/** Asked at every event. */
+export class Storm {
+  over = false
+  private readonly counts = new Map<string, number>()
+  private readonly kernel: Kernel
+  private readonly faults: ReadonlyArray<SimFault>
+
+  constructor(kernel: Kernel, scenario: Scenario) {
+    this.kernel = kernel
+    this.faults = scenario.faults
+  }
+
+  /** Milliseconds since the world began. */
+  get nowMs() {
+    return this.kernel.nowMs - startMs
+  }
+
+  /** All faults of a kind. */
+  of<K extends SimFault["kind"]>(kind: K): ReadonlyArray<Of<K>> {
+    return this.faults.filter((fault): fault is Of<K> => fault.kind === kind)
+  }
+
+  /** The fault of a window that is open now. */
+  private open<F extends Of<"storeAway" | "stripeAway" | "partition">>(faults: ReadonlyArray<F>): F | undefined {
+    return this.over ? undefined : faults.find(({ atMs, forMs }) => atMs <= this.nowMs && this.nowMs < atMs + forMs)
+  }
+
+  private count(event: string): number {
+    const count = (this.counts.get(event) ?? 0) + 1
+    this.counts.set(event, count)
+    return count
+  }
+
+  private strikes<F extends SimFault & { readonly nth: number }>(event: string, faults: ReadonlyArray<F>): F | undefined {
+    const count = this.count(event)
+    return this.over ? undefined : faults.find(({ nth }) => nth === count)
+  }
+
+  /** What happens to this call of the store. */
+  atStore(): { readonly how: "down" | "doubt" | "slow"; readonly ms: number } | undefined {
+    const struck = this.strikes("store", this.of("store"))
+    const away = this.open(this.of("storeAway"))
+    return away === undefined ? struck : { how: away.doubt ? "doubt" : "down", ms: 10 }
+  }
+
+  stripeIsAway(): boolean {
+    return this.open(this.of("stripeAway")) !== undefined
+  }
+
+  atMessage(direction: "request" | "reply"): Of<"message"> | undefined {
+    return this.strikes(direction, this.of("message").filter((fault) => fault.direction === direction))
+  }
+
+  isCutOff(client: number): boolean {
+    return this.open(this.of("partition").filter((fault) => fault.client === client)) !== undefined
+  }
+
+  atPlace(place: FaultPlace): Of<"kill"> | Of<"freeze"> | undefined {
+    return this.strikes(place, [...this.of("kill"), ...this.of("freeze")].filter((fault) => fault.place === place))
+  }
+
+  atIntent(): Of<"cancelInDashboard"> | undefined {
+    return this.strikes("intent", this.of("cancelInDashboard"))
+  }
+}
+
+/** Starts something that goes on by itself in the world of the kernel. */
+export const forkIn = (kernel: Kernel, effect: Effect.Effect<unknown, never>, onExit?: (exit: Exit.Exit<unknown, never>) => void): void => {
+  const fiber = Effect.runForkWith(Context.makeUnsafe(kernel.context.mapUnsafe))(effect)
+  if (onExit !== undefined) fiber.addObserver(onExit)
+}

@@ -1,0 +1,154 @@
+/**
+ * One world: the engine's workers, clients that want charges, a simulated Stripe, a store, and between them everything that the
+ * scenario lets go wrong. It runs until long after the last fault, and is judged then.
+ */
+import { ChargePause, type ChargeRequest, Ledger, SpendCap } from "@purser/core"
+import { StripeSim } from "@purser/stripe-sim"
+import { chargeFor } from "@purser/testkit"
+import { Context, Effect, Layer } from "effect"
+import { judge, type Told } from "./Judge.ts"
+import { Kernel, Stuck } from "./Kernel.ts"
+import type { Mutant } from "./Mutant.ts"
+import { Network } from "./Network.ts"
+import { rngOf } from "./Rng.ts"
+import { type PlannedCharge, type Scenario, stormMs } from "./Scenario.ts"
+import { Storm } from "./Storm.ts"
+import { makeWorkers, type Worker } from "./Worker.ts"
+
+/** What became of a world. `steps` and `digest` are the same for the same scenario. */
+export interface Verdict {
+  readonly violations: ReadonlyArray<string>
+  readonly steps: number
+  readonly simulatedMs: number
+  readonly requests: number
+  readonly payments: number
+  readonly digest: string
+}
+
+const period = "2026-10"
+const stepsMax = 2_000_000
+const graceMs = 3_600_000
+const dayMs = 25 * graceMs
+
+const requestOf = ({ amountMinor, customerId, item, paymentMethod, stripeCustomerId }: PlannedCharge): ChargeRequest =>
+  chargeFor(customerId, period, { amountMinor, stripeCustomerId, paymentMethod, allowFuture: false, ...(item === undefined ? {} : { item }) })
+
+const isOpen = (state: string) => state === "planned" || state === "claimed" || state === "attached" || state === "processing"
+
+const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mutant: Mutant | undefined) {
+  const rng = rngOf(scenario.seed)
+  const storm = new Storm(kernel, scenario)
+  const network = new Network(kernel, storm, rng.branch("network"), scenario.clients, mutant)
+  const stores = yield* Layer.build(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, ChargePause.layerMemory))
+  const ledger = Context.get(stores, Ledger)
+  const cap = Context.get(stores, SpendCap)
+  const sim = yield* StripeSim.makeInProcess({
+    idempotency: scenario.idempotency,
+    bankSettles: "20 minutes",
+    ...(scenario.rateLimited ? { rateLimits: { globalPerSecond: 4 } } : {})
+  })
+  const violations: Array<string> = []
+  const requests = scenario.charges.map(requestOf)
+  const [first] = requests
+  yield* Effect.orDie(cap.open({
+    namespace: first!.namespace, billingPeriod: first!.billingPeriod, currency: first!.currency, expectedMinor: scenario.capMinor, headroomPercent: 100
+  }))
+  const workers = yield* makeWorkers({
+    kernel, storm, scenario, network, sim, ledger, cap, mutant, violations,
+    pause: Context.get(stores, ChargePause),
+    tools: { rng: rng.branch("mutant"), ledger, cap, sim }
+  })
+  workers.forEach((worker) => worker.start())
+  yield* Effect.forEach(storm.of("stripe"), ({ fault }) => sim.faults.add(fault))
+
+  const told: Array<Told> = []
+  const client = (index: number) => network.client(index)
+  /** Asks until something definitive is said. */
+  const ask = (index: number, request: ChargeRequest) =>
+    Effect.gen(function*() {
+      for (let round = 1;; round++) {
+        const answer = yield* Effect.result(client(index).submit(request))
+        if (answer._tag === "Success") return void told.push({ request, outcome: answer.success })
+        if (!answer.failure.isRetryable) return
+        yield* Effect.sleep(Math.min(600_000, 2000 * round))
+      }
+    })
+  for (const [index, planned] of scenario.charges.entries()) {
+    for (const { atMs, client: from } of planned.asked) yield* Effect.forkChild(Effect.delay(ask(from, requests[index]!), atMs))
+  }
+  yield* weather(storm, workers, network, requests, ledger)
+
+  yield* Effect.sleep(Math.max(2 * stormMs, ...storm.of("night").map(({ atMs, forMs }) => atMs + forMs + stormMs)))
+  storm.over = true
+  yield* sim.faults.clear
+  const untilSettled = Effect.gen(function*() {
+    const untilMs = storm.nowMs + graceMs
+    while (storm.nowMs < untilMs) {
+      const records = yield* Effect.orDie(Effect.forEach(requests, ({ chargeKey }) => ledger.find(chargeKey)))
+      const due = yield* Effect.orDie(ledger.releaseDue(1))
+      if (due.length === 0 && records.every((record) => record !== undefined && (!isOpen(record.state) || record.quarantine !== null))) return true
+      yield* Effect.sleep(30_000)
+    }
+    return false
+  })
+  const settledSoon = yield* untilSettled
+  // What was on its way all the time arrives now, a day late where a day was ordered. A call whose key holds a stored 500 is open
+  // for as long as Stripe keeps keys, if nothing but the key stands before a second payment.
+  const late = scenario.faults.some((fault) => fault.kind === "stripe" && "delayMs" in fault.fault.action && fault.fault.action.delayMs > graceMs)
+  if (late || !settledSoon) {
+    workers.forEach((worker) => worker.kill(dayMs))
+    yield* Effect.sleep(dayMs)
+  }
+  yield* sim.faults.release
+  yield* sim.rollForward
+  yield* Effect.sleep(60_000)
+  yield* untilSettled
+  violations.push(...network.violations, ...(yield* judge({ scenario, requests, ledger, cap, sim, told })))
+  const journal = yield* sim.requests
+  const books = yield* sim.books
+  return {
+    violations,
+    steps: kernel.steps,
+    simulatedMs: storm.nowMs,
+    requests: journal.length,
+    payments: books.reduce((sum, entry) => sum + entry.payments, 0),
+    digest: digestOf(JSON.stringify([journal, books, told]))
+  }
+})
+
+/** A short text that differs when a world went another way. */
+const digestOf = (text: string): string => {
+  const rng = rngOf(text)
+  return Array.from({ length: 4 }, () => rng.between(0, 0xffff).toString(16).padStart(4, "0")).join("")
+}
+
+/** What comes at its time. */
+const weather = Effect.fnUntraced(function*(
+  storm: Storm, workers: ReadonlyArray<Worker>, network: Network, requests: ReadonlyArray<ChargeRequest>, ledger: Ledger["Service"]
+) {
+  const at = (atMs: number, act: Effect.Effect<unknown>) => Effect.forkChild(Effect.delay(act, atMs))
+  yield* Effect.forEach(storm.of("clientRestart"), ({ atMs, client }) => at(atMs, Effect.sync(() => network.restart(client))))
+  yield* Effect.forEach(storm.of("stop"), ({ atMs, downMs, worker }) => at(atMs, Effect.sync(() => workers[worker]!.stop(downMs))))
+  yield* Effect.forEach(storm.of("night"), ({ atMs, forMs }) => at(atMs, Effect.sync(() => workers.forEach((worker) => worker.kill(forMs)))))
+  yield* Effect.forEach(storm.of("retryByPerson"), ({ atMs, paymentMethod }) =>
+    at(atMs, Effect.orDie(ledger.reopen({
+      chargeKeys: requests.map(({ chargeKey }) => chargeKey),
+      from: ["declined", "requires_action"],
+      actor: "a person",
+      reason: "asked to",
+      ...(paymentMethod === null ? {} : { paymentMethod })
+    }))))
+})
+
+/** Runs a scenario. What breaks the world itself is a violation too. */
+export const runScenario = async (scenario: Scenario, mutant?: Mutant): Promise<Verdict> => {
+  const kernel = new Kernel(rngOf(scenario.seed).branch("kernel"), { PURSER_SWEEP_INTERVAL: "20 seconds" })
+  return kernel.run(Effect.scoped(world(kernel, scenario, mutant)), stepsMax).catch((error: unknown): Verdict => ({
+    violations: [error instanceof Stuck ? `stuck: ${error.message}` : `broken: ${error instanceof Error ? error.stack : String(error)}`],
+    steps: kernel.steps,
+    simulatedMs: 0,
+    requests: 0,
+    payments: 0,
+    digest: "none"
+  }))
+}
