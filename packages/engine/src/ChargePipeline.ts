@@ -94,9 +94,12 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return answer.outcome
       })
 
-      /** Another payment than the recorded one: the open case of a gateway that has only its key. It is found, and loud. */
+      /**
+       * Another payment than the recorded one: the open case of a gateway that has only its key. It is found, and loud. An object
+       * that is paid at most once may name its payment now by one id and now by another.
+       */
       const checkRecorded = Effect.fnUntraced(function*(charge: ClaimedCharge, ours: ChargeOutcome, recorded: ChargeOutcome) {
-        if (ours._tag !== "Succeeded" || recorded._tag !== "Succeeded") return
+        if (ours._tag !== "Succeeded" || recorded._tag !== "Succeeded" || gateway.isOneCall?.(ours.paymentIntentId) !== true) return
         if (ours.chargeId === null || recorded.chargeId === null || ours.chargeId === recorded.chargeId) return
         return yield* quarantine(charge, `paid twice: ${recorded.chargeId} is recorded, and ${ours.chargeId} was paid too; refund one of them`)
       })
