@@ -24,6 +24,7 @@ import { capCommand, statusCommand, sweepCommand } from "./commands/storeCommand
 import { vaultCommand } from "./commands/vaultCommand.ts"
 import { webhooksCommand } from "./commands/webhooksCommand.ts"
 import { workerCommand } from "./commands/workerCommand.ts"
+import { settingsFile } from "./settingsFile.ts"
 import { note } from "./ui/Output.ts"
 
 /** Kept equal to the package's version by a test. */
@@ -57,7 +58,7 @@ const textOf = (error: unknown): string => {
 /** Runs the command line; fails only with {@link CommandFailed}, whose text the user has seen. */
 export const program = Command.run(purser, { version }).pipe(
   // Inside the handler of failures: a wrong PURSER_LOG_LEVEL is one.
-  Effect.provide(logging),
+  Effect.provide(logging.pipe(Layer.provideMerge(settingsFile))),
   Effect.catch((error) => {
     if (error._tag === "CommandFailed") return Effect.andThen(note(error.text), Effect.fail(error))
     // The command-line library has shown its own errors, with the help of the command.

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { transportNames } from "@purser/purser"
 import { Effect } from "effect"
-import { atDesk, csv, tens } from "../src/Desk.ts"
+import { atDesk, csv, inPairs, tens } from "../src/Desk.ts"
 
 const bills = csv(
   ...tens(12),
@@ -26,6 +26,8 @@ const billed = (settings: Readonly<Record<string, string>>, args: ReadonlyArray<
     return result
   })
 
+const live = (title: string, test: Parameters<typeof atDesk>[0]) => it.live(title, () => atDesk(test), 120_000)
+
 describe("every transport", () => {
   it.live("bills the same file alike, chosen by flag or by environment", () =>
     Effect.gen(function*() {
@@ -37,4 +39,21 @@ describe("every transport", () => {
       }
       assert.deepStrictEqual(yield* billed({ PURSER_TRANSPORT: "memory" }, ["--transport", "router-dealer"]), expected, "the flag goes first")
     }), 240_000)
+
+  live("is chosen by a file of settings too; the environment goes before it, and a wrong line is named", (at) =>
+    Effect.gen(function*() {
+      at.write("bills.csv", csv(...tens(1)))
+      at.write("purser.env", "# ours\nPURSER_TRANSPORT=carrier-pigeon\nPURSER_REQUEST_TIMEOUT=\"20 seconds\"\n")
+      at.write("wrong.env", "PURSER_TRANSPORT=memory\nSTRIPE_KEY=sk_live_secret\n")
+      const [named, before, wrong, missing] = yield* inPairs([
+        at.purser(["run", "bills.csv"], { PURSER_CONFIG: "purser.env" }),
+        at.purser(["run", "bills.csv", "--json"], { PURSER_CONFIG: "purser.env", PURSER_TRANSPORT: "router-dealer" }),
+        at.purser(["status"], { PURSER_CONFIG: "wrong.env" }),
+        at.purser(["status"], { PURSER_CONFIG: "missing.env" })
+      ])
+      assert.deepStrictEqual([named?.code, named?.stderr.includes("\"push-pull\"")], [1, true], named?.stderr)
+      assert.deepStrictEqual([before?.code, before?.json?.["succeeded"]], [0, 1], before?.stderr)
+      assert.deepStrictEqual([wrong?.code, wrong?.stderr.includes("wrong.env, line 2"), wrong?.stderr.includes("sk_live")], [1, true, false], wrong?.stderr)
+      assert.deepStrictEqual([missing?.code, missing?.stderr.includes("no such file")], [1, true], missing?.stderr)
+    }))
 })
