@@ -204,6 +204,8 @@ export class Ledger extends Context.Service<Ledger, {
   readonly adopt: (input: AdoptInput) => Effect.Effect<ClaimedCharge | undefined, LedgerError>
   /** Rows of a period in the order of their key, after `afterKey`. */
   readonly page: (billingPeriod: string, afterKey: string, limit: number) => Effect.Effect<ReadonlyArray<ChargeRecord>, LedgerError>
+  /** The namespaces of a period's rows. */
+  readonly namespaces: (billingPeriod: string) => Effect.Effect<ReadonlyArray<string>, LedgerError>
   /** Settled charges that moved no money and whose room under the cap has not been given back yet. */
   readonly releaseDue: (limit: number) => Effect.Effect<ReadonlyArray<{ readonly chargeKey: ChargeKey; readonly attempt: number }>, LedgerError>
   /** Notes that the room of this attempt was given back; nothing happens when the charge has been taken up again. */

@@ -113,8 +113,8 @@ export interface AccountPage<A> {
 /** A list that is read page by page. */
 export type AccountList<A> = (range: AccountRange, after: string | undefined) => Effect.Effect<AccountPage<A>, ChargeError>
 
-/** The account. Every method needs nothing and fails with `ChargeError` only; an object that is not there is `undefined`. */
-export class ProcessorAccount extends Context.Service<ProcessorAccount, {
+/** One account as a reader sees it. Every method needs nothing and fails with `ChargeError` only; an object that is not there is `undefined`. */
+export interface AccountReader {
   /** The connected account that is looked at; null for the key's own. */
   readonly account: string | null
   readonly payment: (id: string) => Effect.Effect<AccountPayment | undefined, ChargeError>
@@ -132,4 +132,12 @@ export class ProcessorAccount extends Context.Service<ProcessorAccount, {
   readonly charges: AccountList<AccountCharge>
   /** Which requests made the payments of the range, as far back as the processor keeps its events. */
   readonly origins: AccountList<AccountOrigin>
+}
+
+/** The account of the settings, and the way to those that namespaces name. */
+export class ProcessorAccount extends Context.Service<ProcessorAccount, AccountReader & {
+  /** The account of a namespace's charges: the one that it names, else that of the settings. */
+  readonly accountOf: (namespace: string) => string | null
+  /** The reader of another account; of the settings' account it is this one. */
+  readonly at: (account: string | null) => AccountReader
 }>()("@purser/core/ProcessorAccount") {}

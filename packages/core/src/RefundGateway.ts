@@ -12,6 +12,8 @@ import type { RefundKey, RefundReason } from "./Refund.ts"
 export interface RefundOrder {
   readonly refundKey: RefundKey
   readonly chargeKey: ChargeKey
+  /** Of the charge; it may name the connected account. */
+  readonly namespace: string
   readonly refundId: string
   readonly attempt: number
   readonly paymentIntentId: string

@@ -27,6 +27,8 @@ export interface ClaimedRefund {
   readonly lease: RefundLease
   readonly leaseLeftMs: number
   readonly chargeKey: ChargeKey
+  /** Of the charge. */
+  readonly namespace: string
   readonly refundId: string
   readonly state: "requested" | "pending"
   readonly amountMinor: number
@@ -69,6 +71,8 @@ export type RefundSettleAnswer =
 export interface RefundRecord {
   readonly refundKey: RefundKey
   readonly chargeKey: ChargeKey
+  /** Of the charge. */
+  readonly namespace: string
   readonly refundId: string
   readonly state: RefundState
   readonly amountMinor: number

@@ -6,7 +6,7 @@
  * are taken into it, unpaid objects that no row names are given up, and everything else is told.
  */
 import {
-  type AccountList, type AccountPayment, accountIdentity, type BillingPeriod, chargeAsPayment, ChargeGateway, ChargeKey, type ChargeRecord, type ChargeState,
+  type AccountList, type AccountPayment, type AccountReader, accountIdentity, type BillingPeriod, chargeAsPayment, ChargeGateway, ChargeKey, type ChargeRecord, type ChargeState,
   Ledger, type PipelineError, ProcessorAccount, ReconcileBook, Sightings, type SpendCap
 } from "@purser/core"
 import { Clock, type Config, Context, Effect, Layer, Option, Random, Schema } from "effect"
@@ -28,7 +28,7 @@ export interface ReconcileOptions {
   readonly untilMs?: number | undefined
   /** Tells what would be done, and does nothing. */
   readonly dryRun: boolean
-  /** Only objects and rows of this namespace; all when left out. */
+  /** Only objects and rows of this namespace, and the account that it names; all when left out. */
   readonly namespace?: string | undefined
   /** An unpaid object that no row names is given up when it is older; an hour unless told. */
   readonly orphanAgeMs?: number | undefined
@@ -55,6 +55,8 @@ export interface ReconcileReport {
   readonly sinceMs: number
   readonly untilMs: number
   readonly dryRun: boolean
+  /** The accounts that were listed; null is the key's own. */
+  readonly accounts: ReadonlyArray<string | null>
   /** Objects that the processor listed, those of this period among them, and those that bear no charge key. */
   readonly listed: number
   readonly ours: number
@@ -135,13 +137,22 @@ export class Reconciler extends Context.Service<Reconciler, {
         const isWanted = ({ identity }: AccountPayment) =>
           identity?.billingPeriod === billingPeriod && (namespace === undefined || identity.namespace === namespace)
 
-        const keep = Effect.fnUntraced(function*(objects: ReadonlyArray<AccountPayment>) {
-          const ours = objects.filter(isWanted)
-          counts.listed += objects.length
-          counts.ours += ours.length
-          counts.foreign += objects.filter(({ identity }) => identity === null).length
-          yield* book.add(bookId, ours)
-        })
+        /** Objects of one account. What a row's steps cannot reach, since they look in the account of its namespace, is told and not kept. */
+        const keepOf = (reader: AccountReader) =>
+          Effect.fnUntraced(function*(objects: ReadonlyArray<AccountPayment>) {
+            const wanted = objects.filter(isWanted)
+            const isAtHome = ({ identity }: AccountPayment) => identity?.namespace == null || account.accountOf(identity.namespace) === reader.account
+            const ours = wanted.filter(isAtHome)
+            counts.listed += objects.length
+            counts.ours += ours.length
+            counts.foreign += objects.filter(({ identity }) => identity === null).length
+            yield* book.add(bookId, ours)
+            for (const object of wanted) {
+              if (isAtHome(object) || (object.status !== "succeeded" && object.status !== "processing")) continue
+              const detail = `${object.id} is in ${reader.account ?? "the key's own account"}, which its namespace ${object.identity?.namespace} does not name`
+              yield* tell(undefined, { kind: "not_attached", objects: [object], detail }, null)
+            }
+          })
 
         const walk = Effect.fnUntraced(function*<A>(
           list: AccountList<A>,
@@ -158,11 +169,11 @@ export class Reconciler extends Context.Service<Reconciler, {
         })
 
         /** Money that stands without an object made before it, and what went back of anything of ours. */
-        const charges = walk(account.charges, (items) =>
+        const chargesOf = (reader: AccountReader) => walk(reader.charges, (items) =>
           Effect.gen(function*() {
-            yield* keep(items.filter((charge) => charge.paymentIntentId === null && charge.status !== "failed").map(chargeAsPayment))
+            yield* keepOf(reader)(items.filter((charge) => charge.paymentIntentId === null && charge.status !== "failed").map(chargeAsPayment))
             const touched = items.filter((charge) => charge.amountRefundedMinor > 0 || charge.isDisputed)
-            yield* Effect.forEach(touched, (charge) => dryRun ? Effect.void : noteReversals(charge, accountIdentity(charge.metadata)?.chargeKey), { discard: true })
+            yield* Effect.forEach(touched, (charge) => dryRun ? Effect.void : noteReversals(reader, charge, accountIdentity(charge.metadata)?.chargeKey), { discard: true })
           }))
 
         /** The row's own object, when the list did not hold it: it may be older than the list. */
@@ -171,7 +182,7 @@ export class Reconciler extends Context.Service<Reconciler, {
           const { attempt, chargeKey, generation, request } = record
           const own = id.startsWith("charges:")
             ? yield* patiently(settings, gateway.retrieve({ chargeKey, request, generation, attempt }, id))
-            : yield* patiently(settings, account.payment(id))
+            : yield* patiently(settings, account.at(account.accountOf(request.namespace)).payment(id))
           if (own?.status !== "succeeded") {
             const detail = own === undefined ? `${id} does not exist at the processor` : `${id} is ${own.status}`
             return yield* tell(record, { kind: own === undefined ? "missing_there" : "state_differs", objects: finding.objects, detail }, null)
@@ -259,14 +270,18 @@ export class Reconciler extends Context.Service<Reconciler, {
         })
 
         yield* book.begin(bookId)
+        const namespaces = namespace === undefined ? yield* ledger.namespaces(billingPeriod) : [namespace]
+        const accounts = [...new Set([...(namespace === undefined ? [account.account] : []), ...namespaces.map(account.accountOf)])]
         yield* Effect.gen(function*() {
-          yield* walk(account.payments, keep)
-          if (gateway.name === "invoices") yield* walk(account.invoices, keep)
-          yield* charges
+          for (const reader of accounts.map(account.at)) {
+            yield* walk(reader.payments, keepOf(reader))
+            if (gateway.name === "invoices") yield* walk(reader.invoices, keepOf(reader))
+            yield* chargesOf(reader)
+          }
           yield* rows
           yield* withoutRow
         }).pipe(Effect.ensuring(Effect.ignore(book.discard(bookId))))
-        return { billingPeriod, sinceMs: options.sinceMs, untilMs: range.toMs, dryRun, ...counts, found }
+        return { billingPeriod, sinceMs: options.sinceMs, untilMs: range.toMs, dryRun, accounts, ...counts, found }
       })
 
       return Reconciler.of({ reconcile: Effect.fn("Reconciler.reconcile")(run) })

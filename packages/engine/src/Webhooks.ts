@@ -5,7 +5,7 @@
  * deals with it, again and again until it is done. What an event says is a hint; the object itself is read.
  */
 import {
-  type AccountReversal, chargeAsPayment, type ChargeGateway, type DueEvent, type Ledger, type LedgerError, type PipelineError,
+  type AccountIdentity, accountIdentity, type AccountReader, type AccountReversal, chargeAsPayment, type ChargeGateway, type DueEvent, type Ledger, type LedgerError, type PipelineError,
   ProcessorAccount, type RefundKey, Sightings, type SpendCap, type WebhookEvent, WebhookInbox, type WebhookRefused, WebhookSource
 } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Result } from "effect"
@@ -41,6 +41,7 @@ const batch = 100
 const holdMs = 60_000
 const backoffMaxMs = 3_600_000
 const said = (verdict: Observation["verdict"], detail: string | null = null): Observation => ({ verdict, detail })
+const foreign = said("ignored", "another program's, in a connected account")
 
 /** Events in, facts out. Every method needs nothing. */
 export class Webhooks extends Context.Service<Webhooks, {
@@ -71,7 +72,7 @@ export class Webhooks extends Context.Service<Webhooks, {
       const refunds = yield* Effect.serviceOption(Refunds)
       const arrived = yield* Queue.sliding<void>(1)
 
-      const absent = (id: string) =>
+      const missing = (id: string) =>
         Effect.as(
           sightings.list({
             id, reason: "missing_there", chargeKey: null, amountMinor: null, currency: null, stripeCustomerId: null, status: null,
@@ -80,72 +81,89 @@ export class Webhooks extends Context.Service<Webhooks, {
           said("unknown_object", `${id} does not exist at the processor`)
         )
 
-      /** The payment, or the invoice behind it, which is what bears our metadata. */
-      const paymentOf = Effect.fnUntraced(function*(id: string) {
-        const payment = yield* account.payment(id)
-        if (payment === undefined || payment.identity !== null || !id.startsWith("pi_")) return payment
-        // A key that may not read invoices has made none.
-        const invoice = account.invoiceOf(id).pipe(
-          Effect.catchIf((error) => error.reason._tag === "PermissionDenied", () => Effect.succeed(undefined))
-        )
-        return (yield* invoice) ?? payment
-      })
+      /** What an event of one account is about. Reads go to that account, and its objects count by the namespace that names it. */
+      const dealIn = (
+        account: AccountReader,
+        isOurs: (identity: AccountIdentity | null) => boolean,
+        absent: (id: string) => Effect.Effect<Observation, LedgerError>
+      ) => {
+        /** The payment, or the invoice behind it, which is what bears our metadata. */
+        const paymentOf = Effect.fnUntraced(function*(id: string) {
+          const payment = yield* account.payment(id)
+          if (payment === undefined || payment.identity !== null || !id.startsWith("pi_")) return payment
+          // A key that may not read invoices has made none.
+          const invoice = account.invoiceOf(id).pipe(
+            Effect.catchIf((error) => error.reason._tag === "PermissionDenied", () => Effect.succeed(undefined))
+          )
+          return (yield* invoice) ?? payment
+        })
 
-      /** The charge key behind a charge or a reversal: in the payment's metadata, or in the charge's where it stands alone. */
-      const payerOf = Effect.fnUntraced(function*(paymentIntentId: string | null, chargeId: string | null) {
-        if (paymentIntentId !== null) return (yield* paymentOf(paymentIntentId))?.identity?.chargeKey
-        return chargeId === null ? undefined : (yield* account.charge(chargeId))?.metadata["charge_key"]
-      })
+        /** The identity behind a charge or a reversal: in the payment's metadata, or in the charge's where it stands alone. */
+        const payerOf = Effect.fnUntraced(function*(paymentIntentId: string | null, chargeId: string | null) {
+          if (paymentIntentId !== null) return (yield* paymentOf(paymentIntentId))?.identity ?? null
+          return chargeId === null ? null : accountIdentity((yield* account.charge(chargeId))?.metadata)
+        })
 
-      const note = Effect.fnUntraced(function*(reversal: AccountReversal, key: string | undefined): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
-        const { amountMinor, currency, kind, metadata, status } = reversal
-        const detail = `${kind} of ${amountMinor} ${currency}: ${status}`
-        switch (yield* noteReversal(reversal, key)) {
-          case "noted":
-            return said("noted", detail)
-          case "foreign":
-            return said("unknown_object", detail)
-          case "ours":
-            // The book of refunds reads it anew by itself; a book that failed is a reason to come again.
-            yield* Option.isSome(refunds) ? refunds.value.recheck(metadata["refund_key"] as RefundKey) : Effect.void
-            return said("settled", detail)
-        }
-      })
+        const note = Effect.fnUntraced(function*(reversal: AccountReversal, payer: AccountIdentity | null): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
+          const { amountMinor, currency, kind, metadata, status } = reversal
+          if (!isOurs(payer)) return foreign
+          const detail = `${kind} of ${amountMinor} ${currency}: ${status}`
+          switch (yield* noteReversal(reversal, payer?.chargeKey)) {
+            case "noted":
+              return said("noted", detail)
+            case "foreign":
+              return said("unknown_object", detail)
+            case "ours":
+              // The book of refunds reads it anew by itself; a book that failed is a reason to come again.
+              yield* Option.isSome(refunds) ? refunds.value.recheck(metadata["refund_key"] as RefundKey) : Effect.void
+              return said("settled", detail)
+          }
+        })
 
-      const onReversal = Effect.fnUntraced(function*(kind: AccountReversal["kind"], id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
-        const reversal = yield* account.reversal(kind, id)
-        if (reversal === undefined) return yield* absent(id)
-        return yield* note(reversal, yield* payerOf(reversal.paymentIntentId, reversal.chargeId))
-      })
+        const reversalOf = Effect.fnUntraced(function*(kind: AccountReversal["kind"], id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
+          const reversal = yield* account.reversal(kind, id)
+          if (reversal === undefined) return yield* absent(id)
+          return yield* note(reversal, yield* payerOf(reversal.paymentIntentId, reversal.chargeId))
+        })
 
-      const onPayment = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
-        const seen = yield* paymentOf(id)
-        return seen === undefined ? yield* absent(id) : yield* observe(seen)
-      })
+        const payment = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
+          const seen = yield* paymentOf(id)
+          if (seen === undefined) return yield* absent(id)
+          return isOurs(seen.identity) ? yield* observe(seen) : foreign
+        })
 
-      const onCharge = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
-        const charge = yield* account.charge(id)
-        if (charge === undefined) return yield* absent(id)
-        const payment = charge.paymentIntentId === null ? undefined : yield* paymentOf(charge.paymentIntentId)
-        const seen = payment ?? chargeAsPayment(charge)
-        const observed = yield* observe(seen)
-        if (charge.amountRefundedMinor === 0) return observed
-        const refunds = yield* account.refundsOf(id)
-        const noted = yield* Effect.forEach(refunds, (refund) => note(refund, seen.identity?.chargeKey))
-        return observed.verdict === "unchanged" || observed.verdict === "in_work" ? noted.at(-1) ?? observed : observed
-      })
+        const charge = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
+          const charge = yield* account.charge(id)
+          if (charge === undefined) return yield* absent(id)
+          const payment = charge.paymentIntentId === null ? undefined : yield* paymentOf(charge.paymentIntentId)
+          const seen = payment ?? chargeAsPayment(charge)
+          if (!isOurs(seen.identity)) return foreign
+          const observed = yield* observe(seen)
+          if (charge.amountRefundedMinor === 0) return observed
+          const refunds = yield* account.refundsOf(id)
+          const noted = yield* Effect.forEach(refunds, (refund) => note(refund, seen.identity))
+          return observed.verdict === "unchanged" || observed.verdict === "in_work" ? noted.at(-1) ?? observed : observed
+        })
+        return { payment, charge, reversal: reversalOf }
+      }
+
+      const own = dealIn(account, () => true, missing)
+      /** A connected account has other programs' objects, which come and go: only what bears a namespace that names it is ours. */
+      const connected = (id: string) =>
+        dealIn(account.at(id), (identity) => identity?.namespace != null && account.accountOf(identity.namespace) === id, () => Effect.succeed(foreign))
 
       const deal = (event: WebhookEvent): Effect.Effect<Observation, PipelineError | RefundFailure> => {
-        if (event.account !== account.account) return Effect.succeed(said("ignored", "an event of another account"))
         if (event.objectId === null) return Effect.succeed(said("ignored"))
+        if (event.account === null && account.account !== null) return Effect.succeed(said("ignored", "an event of another account"))
+        const dealing = event.account === null || event.account === account.account ? own : connected(event.account)
         switch (event.subject) {
           case "payment":
-            return onPayment(event.objectId)
+            return dealing.payment(event.objectId)
           case "charge":
-            return onCharge(event.objectId)
+            return dealing.charge(event.objectId)
           case "refund":
           case "dispute":
-            return onReversal(event.subject, event.objectId)
+            return dealing.reversal(event.subject, event.objectId)
           case "other":
             return Effect.succeed(said("ignored"))
         }

@@ -10,7 +10,7 @@ import {
 } from "@purser/core"
 import { Array as Arr, type Config, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows, EventRow, eventOf, RecordRow, recordOf, requestOf, claimedOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
+import { decodeRows, EventRow, eventOf, NamespaceRow, RecordRow, recordOf, requestOf, claimedOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
 import { isBadInput, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import * as GroupCommit from "./internal/groupCommit.ts"
 import { leaseConfig } from "./internal/leaseConfig.ts"
@@ -146,6 +146,8 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
           ? Effect.succeed(undefined)
           : Effect.map(requestOf(row, row.requested_method), (kept) => ({ ...claimedOf(row, kept, row.charge_key, worker), resumed: true })))
     },
+    namespaces: (billingPeriod) =>
+      query("namespaces of a period", null, Watch.namespaces, [text(billingPeriod)], NamespaceRow, (rows) => Effect.succeed(rows.map(({ namespace }) => namespace))),
     page: (billingPeriod, afterKey, limit) =>
       query("page charges", null, Watch.page, [text(billingPeriod), text(afterKey), integer(limit)], RecordRow, (rows) => Effect.forEach(rows, recordOf)),
     releaseDue: (limit) =>

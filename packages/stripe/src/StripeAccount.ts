@@ -5,7 +5,7 @@
  * caller says.
  */
 import {
-  type AccountPage, type AccountRange, type AccountReversal, ChargeError, type ChargeErrorReason, ProcessorAccount, UnexpectedAnswer
+  type AccountPage, type AccountRange, type AccountReader, type AccountReversal, ChargeError, type ChargeErrorReason, ProcessorAccount, UnexpectedAnswer
 } from "@purser/core"
 import { type Config, Effect, Layer, Result, Schema } from "effect"
 import type { Stripe } from "stripe"
@@ -15,6 +15,7 @@ import {
 import { idOf } from "./internal/answers.ts"
 import { reasonOf as reasonOfFailure } from "./internal/ask.ts"
 import { problemOf, reasonOf } from "./internal/refusal.ts"
+import { accountOf } from "./ConnectAccount.ts"
 import { StripeClient } from "./StripeClient.ts"
 import { stripeConfig } from "./StripeConfig.ts"
 import type { StripeConfigError } from "./StripeConfigError.ts"
@@ -22,8 +23,8 @@ import type { StripeConfigError } from "./StripeConfigError.ts"
 const pageSize = 100
 const reversalPagesMax = 20
 
-const makeAccount = Effect.fnUntraced(function*(account: string | null) {
-  const client = yield* StripeClient
+/** `named` is the account that each call names; without it the client's own settings say whom a call is for. */
+const makeReader = (client: StripeClient["Service"], account: string | null, named: string | undefined): AccountReader => {
   const fail = (reason: ChargeErrorReason, requestId: string | null) =>
     Effect.fail(new ChargeError({ reason, chargeKey: null, requestId }))
 
@@ -35,7 +36,7 @@ const makeAccount = Effect.fnUntraced(function*(account: string | null) {
   }
 
   const ask = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>) =>
-    Effect.catchTag(client.call(operation, use), "StripeCallError", (error) => fail(reasonOfFailure(error), error.requestId))
+    Effect.catchTag(client.call(operation, use, { account: named }), "StripeCallError", (error) => fail(reasonOfFailure(error), error.requestId))
 
   /** One object; a 404 in Stripe's own shape is an absence. */
   const one = Effect.fnUntraced(function*<A extends { readonly id: string }>(
@@ -94,7 +95,7 @@ const makeAccount = Effect.fnUntraced(function*(account: string | null) {
   const invoice = (id: string) =>
     Effect.map(one("account.invoice", id, AnyInvoice, (stripe) => stripe.invoices.retrieve(id)), (found) => found && toAccountPayment(found))
 
-  return ProcessorAccount.of({
+  return {
     account,
     payment: (id) =>
       id.startsWith("in_")
@@ -128,12 +129,22 @@ const makeAccount = Effect.fnUntraced(function*(account: string | null) {
           stripe.events.list({ type: "charge.succeeded", created: created(range), ...cursor })),
         ({ items, next }) => ({ items: items.map(toOrigin).filter((origin) => origin !== undefined), next })
       )
+  }
+}
+
+const makeAccount = (account: string | null) =>
+  Effect.map(StripeClient, (client) => {
+    const own = makeReader(client, account, undefined)
+    return ProcessorAccount.of({
+      ...own,
+      accountOf: (namespace) => accountOf(namespace) ?? account,
+      at: (other) => other === account || other === null ? own : makeReader(client, other, other)
+    })
   })
-})
 
 /** `ProcessorAccount` on Stripe. */
 export const StripeAccount: {
-  /** On a client that is given; `account` is the connected account that its calls are made for. */
+  /** On a client that is given; `account` is the connected account of the client's settings. */
   readonly layer: (options?: { readonly account?: string | undefined }) => Layer.Layer<ProcessorAccount, never, StripeClient>
   /** From the environment, as the gateway. */
   readonly layerConfig: Layer.Layer<ProcessorAccount, Config.ConfigError | StripeConfigError>

@@ -39,7 +39,7 @@ describe("a decline", () => {
 })
 
 const wish = (chargeId: string | null, paymentIntentId: string, amountMinor: number, refundId = "1"): RefundOrder => ({
-  refundKey: refundKeyOf(order.chargeKey, refundId), chargeKey: order.chargeKey, refundId, attempt: 1, paymentIntentId, chargeId, amountMinor,
+  refundKey: refundKeyOf(order.chargeKey, refundId), chargeKey: order.chargeKey, namespace: "zmq-billing", refundId, attempt: 1, paymentIntentId, chargeId, amountMinor,
   currency: "usd", reason: "requested_by_customer"
 })
 const refundsOnSim = Layer.unwrap(Effect.map(StripeSim, ({ url }) =>

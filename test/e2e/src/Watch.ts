@@ -61,12 +61,12 @@ export const deliver = Effect.fnUntraced(function*(sent: Sent) {
 })
 
 /** A call of somebody else: the Dashboard, another program. */
-export const elsewhere = (method: "GET" | "POST", path: string, params: Readonly<Record<string, string>> = {}) =>
+export const elsewhere = (method: "GET" | "POST", path: string, params: Readonly<Record<string, string>> = {}, account?: string) =>
   Effect.flatMap(StripeSim, (sim) =>
     Effect.promise(() =>
       fetch(`${sim.url}${path}`, {
         method,
-        headers: { authorization: "Bearer sk_test_elsewhere", "content-type": "application/x-www-form-urlencoded" },
+        headers: { authorization: "Bearer sk_test_elsewhere", "content-type": "application/x-www-form-urlencoded", ...(account === undefined ? {} : { "stripe-account": account }) },
         ...(method === "POST" ? { body: new URLSearchParams(params).toString() } : {})
       }).then((answer) => answer.json() as Promise<Record<string, unknown>>)
     ))

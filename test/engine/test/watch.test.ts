@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import {
-  type AccountCharge, type AccountPayment, type AccountReversal, Ledger, ProcessorAccount, ReconcileBook, RefundLedger, RefundRequest, Refunded,
+  type AccountCharge, type AccountPayment, type AccountReader, type AccountReversal, Ledger, ProcessorAccount, ReconcileBook, RefundLedger, RefundRequest, Refunded,
   Sightings, WebhookInbox, WebhookSource, WebhookRefused, SignatureWrong
 } from "@purser/core"
 import { ChargePipeline, type Difference, Reconciler, Webhooks } from "@purser/engine"
@@ -30,7 +30,7 @@ const one = <A extends { readonly id: string }>(items: ReadonlyArray<A>) => (id:
 
 const account = Layer.effectContext(Effect.sync(() => {
   const held: Account = { payments: [], charges: [], reversals: [] }
-  return Context.make(TestAccount, held).pipe(Context.add(ProcessorAccount, {
+  const reader: AccountReader = {
     account: null,
     payment: one(held.payments),
     invoiceOf: () => Effect.succeed(undefined),
@@ -42,7 +42,8 @@ const account = Layer.effectContext(Effect.sync(() => {
     charges: paged(() => held.charges),
     invoices: paged(() => []),
     origins: () => Effect.succeed({ items: [], next: undefined })
-  }))
+  }
+  return Context.make(TestAccount, held).pipe(Context.add(ProcessorAccount, { ...reader, accountOf: () => null, at: () => reader }))
 }))
 
 /** Bytes are the event itself; one signature is right. */

@@ -281,6 +281,8 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
           .sort((a, b) => a.chargeKey < b.chargeKey ? -1 : 1)
           .slice(0, limit)
       ),
+    namespaces: (billingPeriod) =>
+      Effect.sync(() => [...new Set([...rows.values()].map(({ request }) => request).filter((request) => request.billingPeriod === billingPeriod).map(({ namespace }) => namespace))]),
     releaseDue: (limit) =>
       Effect.sync(() =>
         [...rows.values()].filter((row) => row.releaseDue).slice(0, limit).map(({ attempt, chargeKey }) => ({ chargeKey, attempt }))

@@ -47,6 +47,7 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
       lease: { refundKey: row.refundKey, worker, epoch: row.epoch },
       leaseLeftMs: options.leaseMs,
       chargeKey: row.chargeKey,
+      namespace: row.namespace,
       refundId: row.refundId,
       state: row.state as ClaimedRefund["state"],
       amountMinor: row.amountMinor,
@@ -96,6 +97,7 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
         const row: Row = {
           refundKey: request.refundKey,
           chargeKey: request.chargeKey,
+          namespace: charge.request.namespace,
           refundId: request.refundId,
           state: "requested",
           amountMinor: decision.amountMinor,

@@ -20,6 +20,7 @@ export type RefundEvidence =
 export const refundOrderOf = (claimed: ClaimedRefund): RefundOrder => ({
   refundKey: claimed.lease.refundKey,
   chargeKey: claimed.chargeKey,
+  namespace: claimed.namespace,
   refundId: claimed.refundId,
   attempt: claimed.attempt,
   paymentIntentId: claimed.paymentIntentId,

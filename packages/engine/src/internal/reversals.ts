@@ -1,5 +1,5 @@
 /** What went back of a payment, beside its row: disputes, and refunds that the book of refunds did not make. */
-import { type AccountCharge, type AccountReversal, ChargeKey, type LedgerError, type PipelineError, ProcessorAccount, RefundKey, RefundLedger, Sightings } from "@purser/core"
+import { type AccountCharge, type AccountReader, type AccountReversal, ChargeKey, type LedgerError, type PipelineError, RefundKey, RefundLedger, Sightings } from "@purser/core"
 import { Effect, Option, Schema } from "effect"
 
 const isKey = Schema.is(ChargeKey)
@@ -29,9 +29,8 @@ export const makeNoteReversal = Effect.gen(function*() {
 
 /** Notes all that went back of one charge of ours. */
 export const makeNoteReversals = Effect.gen(function*() {
-  const account = yield* ProcessorAccount
   const note = yield* makeNoteReversal
-  return Effect.fnUntraced(function*(charge: AccountCharge, key: string | undefined): Effect.fn.Return<void, PipelineError> {
+  return Effect.fnUntraced(function*(account: AccountReader, charge: AccountCharge, key: string | undefined): Effect.fn.Return<void, PipelineError> {
     if (key === undefined) return
     const refunds = charge.amountRefundedMinor > 0 ? yield* account.refundsOf(charge.id) : []
     const disputes = charge.isDisputed ? yield* account.disputesOf(charge.id) : []

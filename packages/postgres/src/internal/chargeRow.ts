@@ -144,6 +144,8 @@ export const claimedOf = (row: ClaimedColumns, request: ChargeRequest, chargeKey
 /** A row that was taken over. */
 export const TakenRow = Schema.Struct({ ...requestFields, ...claimedFields, requested_method: NullText })
 
+/** A namespace. */
+export const NamespaceRow = Schema.Struct({ namespace: Schema.String })
 /** A whole row. */
 export const RecordRow = Schema.Struct({
   ...requestFields,

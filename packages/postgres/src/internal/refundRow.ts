@@ -19,6 +19,8 @@ const refundFields = {
   attempt: Schema.Int,
   processor_refund_id: NullText
 }
+/** Of the charge: it may name the account that the money came from. */
+const ofCharge = { namespace: Schema.String }
 const outcomeFields = { state, actor: Schema.String, note: Schema.String, outcome_code: NullText, outcome_detail: NullText }
 
 /** The charge under the lock of a claim. */
@@ -38,7 +40,7 @@ export const StoredRow = Schema.Struct({ ...refundFields, ...outcomeFields, leas
 /** A refund under the lock of a settlement. */
 export const LockedRefund = Schema.Struct({ ...StoredRow.fields, lease_epoch: Schema.BigInt })
 /** A refund as people see it. */
-export const RefundRow = Schema.Struct({ ...refundFields, ...outcomeFields, requested_at_ms: Schema.Finite })
+export const RefundRow = Schema.Struct({ ...refundFields, ...ofCharge, ...outcomeFields, requested_at_ms: Schema.Finite })
 
 type Outcome = Schema.Struct<typeof refundFields & typeof outcomeFields>["Type"]
 
@@ -66,6 +68,7 @@ export const refundOutcomeOf = (row: Outcome): RefundOutcome | null => {
 /** A refund that was taken. */
 export const ClaimedRow = Schema.Struct({
   ...refundFields,
+  ...ofCharge,
   claimed_state: Schema.Literals(["requested", "pending"]),
   payment_intent_id: Schema.String,
   charge_id: NullText,
@@ -78,6 +81,7 @@ export const claimedRefundOf = (row: typeof ClaimedRow.Type, worker: string): Cl
   lease: { refundKey: row.refund_key, worker, epoch: Number(row.lease_epoch) },
   leaseLeftMs: row.lease_left_ms,
   chargeKey: row.charge_key,
+  namespace: row.namespace,
   refundId: row.refund_id,
   state: row.claimed_state,
   amountMinor: Number(row.amount_minor),
@@ -94,6 +98,7 @@ export const claimedRefundOf = (row: typeof ClaimedRow.Type, worker: string): Cl
 export const refundRecordOf = (row: typeof RefundRow.Type): RefundRecord => ({
   refundKey: row.refund_key,
   chargeKey: row.charge_key,
+  namespace: row.namespace,
   refundId: row.refund_id,
   state: row.state,
   amountMinor: Number(row.amount_minor),

@@ -12,7 +12,9 @@ const writeEvents = (from: string, columns: string) =>
 
 const columns = `refund_key, charge_key, refund_id, currency, amount_minor, reason, actor, note, state, attempt, processor_refund_id,
   outcome_code, outcome_detail`
-const claimed = `refund_key, charge_key, refund_id, currency, amount_minor, reason, state as claimed_state, attempt, payment_intent_id, charge_id,
+/** The namespace of a refund's charge; `refund` is the alias of the refund's row. */
+const namespaceOf = (refund: string) => `(select c.namespace from purser.charges c where c.charge_key = ${refund}.charge_key) as namespace`
+const claimed = (refund: string) => `${namespaceOf(refund)}, refund_key, charge_key, refund_id, currency, amount_minor, reason, state as claimed_state, attempt, payment_intent_id, charge_id,
   processor_refund_id, lease_epoch, ${epochMs("lease_until - now")} as lease_left_ms`
 
 /** charge key. Holds the row until the transaction ends. */
@@ -37,7 +39,7 @@ n as (
   returning *, updated_at as now
 ),
 e as (${writeEvents("n", "refund_key, event_seq, now, null, state, lease_worker, attempt, 'requested by ' || actor || ': ' || note")})
-select ${claimed} from n`
+select ${claimed("n")} from n`
 
 /** refund key, worker, lease ms */
 export const take = `with ${clock},
@@ -48,7 +50,7 @@ u as (
   returning r.*, t.now
 ),
 e as (${writeEvents("u", "refund_key, event_seq, now, state, state, lease_worker, attempt, 'taken over'")})
-select ${claimed} from u`
+select ${claimed("u")} from u`
 
 /** refund key, actor, note. The attempt moves by an explicit act alone. */
 export const again = `with ${clock},
@@ -107,9 +109,9 @@ u as (
   returning r.*, t.now
 ),
 e as (${writeEvents("u", "refund_key, event_seq, now, state, state, lease_worker, attempt, 'taken over'")})
-select ${claimed} from u join f using (refund_key) order by ran_out_at, refund_key`
+select ${claimed("u")} from u join f using (refund_key) order by ran_out_at, refund_key`
 
-const seen = `select ${columns}, ${epochMs("requested_at")} as requested_at_ms from purser.refunds`
+const seen = `select ${columns}, ${namespaceOf("r")}, ${epochMs("requested_at")} as requested_at_ms from purser.refunds r`
 
 /** charge key */
 export const successor = `select charge_key from purser.charges where revises = $1::text`

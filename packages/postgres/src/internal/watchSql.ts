@@ -79,6 +79,9 @@ from w`
 export const page = `select ${recordColumns}
 from purser.charges where billing_period = $1::text and charge_key > $2::text order by charge_key limit $3::integer`
 
+/** period */
+export const namespaces = `select distinct namespace from purser.charges where billing_period = $1::text`
+
 /** id, type, created ms, account, subject, object */
 export const receive = `insert into purser.webhook_events (event_id, type, created_at, account, subject, object_id, received_at, due_at)
 values ($1::text, $2::text, ${atMs("$3")}, $4::text, $5::text, $6::text, purser.now(), purser.now())

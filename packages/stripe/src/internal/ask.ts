@@ -36,10 +36,13 @@ export const reasonOf = (error: StripeCallError): ChargeErrorReason => {
   }
 }
 
+/** On whose behalf: a charge, or a refund, which knows the namespace of its charge alone. */
+export type Whose = Pick<GatewayOrder, "chargeKey"> & { readonly request?: GatewayOrder["request"]; readonly namespace?: string }
+
 /** The client for one order. */
-export const askFor = (client: StripeClient["Service"], order: Pick<GatewayOrder, "chargeKey"> & Partial<Pick<GatewayOrder, "request">>): Ask => {
-  const { request } = order
-  const options = request === undefined ? {} : { customer: request.stripeCustomerId, account: accountOf(request.namespace) }
+export const askFor = (client: StripeClient["Service"], order: Whose): Ask => {
+  const namespace = order.request?.namespace ?? order.namespace
+  const options = { customer: order.request?.stripeCustomerId, account: namespace === undefined ? undefined : accountOf(namespace) }
   const fail: Ask["fail"] = (reason, requestId) => Effect.fail(new ChargeError({ reason, chargeKey: order.chargeKey, requestId }))
   return {
     fail,

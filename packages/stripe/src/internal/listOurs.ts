@@ -4,12 +4,12 @@
  * Stripe's lists are immediate but cannot filter by metadata; its search can, but lags by a minute and more, so it is not
  * used. A list that does not end is an error and not an absence.
  */
-import { type ChargeError, type GatewayOrder, UnexpectedAnswer } from "@purser/core"
+import { type ChargeError, UnexpectedAnswer } from "@purser/core"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import type { StripeClient } from "../StripeClient.ts"
 import { Page, WholePage } from "./answers.ts"
-import { askFor } from "./ask.ts"
+import { askFor, type Whose } from "./ask.ts"
 import { reasonOf } from "./refusal.ts"
 
 /** Between our clock and Stripe's, and between the row's time and the call. */
@@ -27,7 +27,7 @@ export interface ListWindow {
 /** The objects with our charge key since a time, newest first, each as it came. */
 export const listOurs = Effect.fnUntraced(function*(
   client: StripeClient["Service"],
-  order: Pick<GatewayOrder, "chargeKey">,
+  order: Whose,
   sinceMs: number,
   list: (stripe: Stripe, window: ListWindow) => PromiseLike<unknown>
 ): Effect.fn.Return<ReadonlyArray<{ readonly json: unknown; readonly requestId: string | null }>, ChargeError> {

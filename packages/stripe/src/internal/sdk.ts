@@ -43,11 +43,13 @@ export type Prepare = (
   onRefused: (detail: string) => void
 ) => void
 
+/** One for all clients: Node visits each that was ever used whenever anything asynchronous begins, and forgets none. */
+const calls = new AsyncLocalStorage<Call>()
+
 const detailOf = (error: unknown): string => error instanceof Error ? error.message : "the SDK gave no reason"
 
 /** The SDK on our connections. `Sdk` is passed in because it is loaded when the layer is built, not at import. */
 export const makeSdk = (Sdk: typeof Stripe, origin: Origin, settings: StripeSettings): Prepare => {
-  const calls = new AsyncLocalStorage<Call>()
   const answered: Stripe.HttpClientResponse = {
     getStatusCode: () => 200,
     getHeaders: () => ({}),
