@@ -15,28 +15,39 @@ export type ReplyOf<A, E> = Result.Result<A, E | TransportError>
 export interface Errand<Req, A, E> {
   readonly id: string
   readonly request: Req
-  /** Gets the answer, once. */
-  readonly done: (reply: ReplyOf<A, E>) => void
+  /** Gets the answer, once, and the errand's place. */
+  readonly done: (reply: ReplyOf<A, E>, index: number) => void
+  /** Its place among those that were submitted together. */
+  readonly index: number
   /** Its place in the schedule; most errands are answered before they need one. */
   step: ((nowMs: number, input: unknown) => Pull.Pull<[unknown, Duration.Duration], never, unknown>) | undefined
   /** Servers' refusals, at most one an attempt. */
   refusals: ReadonlyArray<TransportError>
   phase: Phase
+  /** Whether it is on the list of what is sent next; one that expired there is on it still. */
+  listed: boolean
   attempts: number
   /** When the attempt, or the rest, is over. */
   dueMs: number
+  /** What its frame says of the time that is left, from sending on. */
+  deadlineMs: number
 }
 
+const none: ReadonlyArray<TransportError> = []
+
 /** Makes an errand that waits for room. */
-export const makeErrand = <Req, A, E>(id: string, request: Req, done: Errand<Req, A, E>["done"]): Errand<Req, A, E> => ({
+export const makeErrand = <Req, A, E>(id: string, request: Req, done: Errand<Req, A, E>["done"], index = 0): Errand<Req, A, E> => ({
   id,
   request,
   done,
+  index,
   step: undefined,
-  refusals: [],
+  refusals: none,
   phase: "queued",
+  listed: false,
   attempts: 1,
-  dueMs: 0
+  dueMs: 0,
+  deadlineMs: 0
 })
 
 /** What to say of an errand whose attempts are used up. Only when each was refused is it known what came of them. */

@@ -7,9 +7,9 @@
  */
 import { Backpressure, Closed, RetriesExhausted, TransportError } from "@purser/core"
 import { Cause, Data, Deferred, Effect, Exit, Metric, Option, Queue, Result, type Schedule, type Scope } from "effect"
-import { randomUUID } from "node:crypto"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Frames } from "../ZmqSocket.ts"
+import { makeIds } from "./ids.ts"
 import { type ClientWire, joinChars, type WindowClient } from "./windowClient.ts"
 import { type LazyPirate, type LazyPirateOptions, makeLazyPirate } from "./lazyPirate.ts"
 
@@ -108,6 +108,7 @@ const work = Effect.fnUntraced(function*<Req, A, E>(options: RequestPoolOptions<
 export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: RequestPoolOptions<Req, A, E>): Effect.fn.Return<WindowClient<Req, A, E>, never, Scope.Scope> {
   const queue = yield* Queue.dropping<Entry<Req, A, E>>(options.waitingMax)
   const entries = new Set<Entry<Req, A, E>>()
+  const nextId = makeIds()
   let closed = false
   const closedError = new TransportError({ reason: new Closed({ endpoint: options.label, detail: "the client has been closed" }), chargeKey: null })
 
@@ -146,7 +147,7 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
 
   const submit = Effect.fnUntraced(function*(request: Req) {
       const entry: Entry<Req, A, E> = {
-        id: randomUUID(),
+        id: nextId(),
         request,
         answer: yield* Deferred.make<A, E | TransportError>(),
         refusals: [],
@@ -167,5 +168,12 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
         Effect.ensuring(Effect.sync(() => entries.delete(entry)))
       )
   })
-  return { submit, submitAll: (requests) => Effect.forEach(requests, (request) => Effect.result(submit(request)), { concurrency: "unbounded" }) }
+  return {
+    submit,
+    submitAll: (from, write) =>
+      Effect.forEach(from, (one) => {
+        const request = write(one)
+        return Effect.result(Result.isSuccess(request) ? submit(request.success) : Effect.fail(request.failure))
+      }, { concurrency: "unbounded" })
+  }
 })

@@ -19,7 +19,7 @@ export const makeTypedClient = <Req, Rep, Err, E, R>(
       Result.mapError(
         Result.flatMap(encode(request), (text) =>
           // Room for the envelope around it.
-          Buffer.byteLength(text) + 1024 > requestMaxBytes
+          3 * text.length + 1024 > requestMaxBytes && Buffer.byteLength(text) + 1024 > requestMaxBytes
             ? Result.fail(new MalformedMessage({ detail: `the request is longer than ${requestMaxBytes} bytes`, field: null }))
             : Result.succeed(text)),
         (reason) => new TransportError({ reason, chargeKey: null })
@@ -29,14 +29,6 @@ export const makeTypedClient = <Req, Rep, Err, E, R>(
         const text = write(request)
         return Result.isFailure(text) ? Effect.fail(text.failure) : traced("ServiceClient.request", carried.submit(text.success))
       },
-      requestAll: (requests) => {
-        const texts = requests.map(write)
-        const sent = carried.submitAll(texts.flatMap((text) => Result.isSuccess(text) ? [text.success] : []))
-        return traced("ServiceClient.requestAll", Effect.map(sent, (replies) => {
-          let next = 0
-          return texts.map((text) => Result.isFailure(text) ? Result.fail(text.failure) : replies[next++]!)
-        }))
-      }
+      requestAll: (requests) => traced("ServiceClient.requestAll", carried.submitAll(requests, write))
     }
   })
-

@@ -24,12 +24,13 @@ const isRecord = (value: unknown): value is Record<string, unknown> => typeof va
 const malformed = (detail: string) => new MalformedMessage({ detail: detail.slice(0, 500), field: null })
 const parse = (text: string): Result.Result<unknown, MalformedMessage> => Result.try({ try: (): unknown => JSON.parse(text), catch: () => malformed("not JSON") })
 
-/** The items of a frame. */
-const itemsOf = (text: string): Result.Result<ReadonlyArray<Record<string, unknown>>, MalformedMessage> =>
-  Result.flatMap(parse(text), (json) =>
-    isRecord(json) && json["v"] === 1 && Array.isArray(json["items"])
-      ? Result.succeed(json["items"].filter(isRecord))
-      : Result.fail(malformed("expected a frame of version 1")))
+/** The items of a frame, which need not be records. */
+const itemsOf = (text: string): Result.Result<ReadonlyArray<unknown>, MalformedMessage> => {
+  const json = parse(text)
+  if (Result.isFailure(json)) return Result.fail(json.failure)
+  const frame = json.success
+  return isRecord(frame) && frame["v"] === 1 && Array.isArray(frame["items"]) ? Result.succeed(frame["items"]) : Result.fail(malformed("expected a frame of version 1"))
+}
 
 const encodeRefusal = Schema.encodeSync(Schema.toCodecJson(TransportError))
 const decodeRefusal = Schema.decodeUnknownResult(Schema.toCodecJson(TransportError))
@@ -50,7 +51,10 @@ export const makeTypedWire = <Req, Rep, Err>(messages: Messages<Req, Rep, Err>):
   const decodeReply = jsonReader(messages.reply)
   const decodeError = messages.error === undefined ? undefined : Schema.decodeUnknownResult(Schema.toCodecJson(messages.error))
   const read = (body: Record<string, unknown>): ReplyOf<Rep, Err> | undefined => {
-    if ("reply" in body) return Result.getOrUndefined(Result.map(decodeReply(body["reply"]), (reply) => Result.succeed(reply)))
+    if ("reply" in body) {
+      const reply = decodeReply(body["reply"])
+      return Result.isSuccess(reply) ? Result.succeed(reply.success) : undefined
+    }
     if ("error" in body) return decodeError === undefined ? undefined : Result.getOrUndefined(Result.map(decodeError(body["error"]), (error) => Result.fail(error)))
     return Result.getOrUndefined(Result.map(decodeRefusal(body["refused"]), (refused) => Result.fail(refused)))
   }
@@ -63,18 +67,18 @@ export const makeTypedWire = <Req, Rep, Err>(messages: Messages<Req, Rep, Err>):
       }
       return `${text}]}`
     },
-    decodeReplies: (text) =>
-      Result.mapBoth(itemsOf(text), {
-        onFailure: (reason) => new TransportError({ reason, chargeKey: null }),
-        onSuccess: (items) => {
-          const replies: Array<{ readonly id: string; readonly reply: ReplyOf<Rep, Err> }> = []
-          for (const { body, id } of items) {
-            const reply = isRecord(body) ? read(body) : undefined
-            if (typeof id === "string" && reply !== undefined) replies.push({ id, reply })
-          }
-          return replies
-        }
-      })
+    decodeReplies: (text) => {
+      const items = itemsOf(text)
+      if (Result.isFailure(items)) return Result.fail(new TransportError({ reason: items.failure, chargeKey: null }))
+      const replies: Array<{ readonly id: string; readonly reply: ReplyOf<Rep, Err> }> = []
+      for (const item of items.success) {
+        if (!isRecord(item)) continue
+        const { body, id } = item
+        const reply = isRecord(body) ? read(body) : undefined
+        if (typeof id === "string" && reply !== undefined) replies.push({ id, reply })
+      }
+      return Result.succeed(replies)
+    }
   }
 }
 
@@ -101,17 +105,21 @@ export const makeTypedReplies = <Req, Rep, Err>(
   const ask = ({ body, deadline, id }: Record<string, unknown>): ReplyAsk<Req> => {
     const known = typeof id === "string" && id.length > 0 && id.length <= 255
     if (!known || typeof deadline !== "number") return { id: known ? id : "", deadlineMs: 0, request: Result.fail(refuse("an item has an id and a deadline")) }
-    return { id, deadlineMs: deadline, request: Result.mapError(decodeRequest(body), (error) => refuse(error.message)) }
+    const request = decodeRequest(body)
+    return { id, deadlineMs: deadline, request: Result.isSuccess(request) ? Result.succeed(request.success) : Result.fail(refuse(request.failure.message)) }
   }
   return {
     handle,
-    success: (value) => Result.match(writeReply(value), { onSuccess: (text) => `{"reply":${text}}`, onFailure: () => lost }),
+    success: (value) => {
+      const text = writeReply(value)
+      return Result.isSuccess(text) ? `{"reply":${text.success}}` : lost
+    },
     failure: (error) => writeError === undefined ? lost : Result.match(writeError(error), { onSuccess: (text) => `{"error":${text}}`, onFailure: () => lost }),
     died: (_request, cause: Cause.Cause<Err>) =>
       Metric.update(ZmqMetrics.handlerDefects, 1).pipe(Effect.andThen(Effect.logError("a handler died", cause)), Effect.as(lost)),
     refusal: refusalText,
     refuseUnread: (reason) => join([{ id: "", reply: refusalText(reason) }]),
     join,
-    read: (text) => Result.map(itemsOf(text), (items) => ({ items: items.map(ask), divisible: true, malformed: undefined, encode: join }))
+    read: (text) => Result.map(itemsOf(text), (items) => ({ items: items.filter(isRecord).map(ask), divisible: true, malformed: undefined, encode: join }))
   }
 }

@@ -10,11 +10,11 @@
  */
 import { Backpressure, Closed, type TransportErrorReason, TransportError } from "@purser/core"
 import { Clock, Effect, Latch, Metric, Result, type Schedule, type Scope } from "effect"
-import { randomUUID } from "node:crypto"
 import type { Frames } from "../ZmqSocket.ts"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Addresses } from "./addresses.ts"
 import { makeCarriers, type OpenCarrier } from "./carrier.ts"
+import { makeIds } from "./ids.ts"
 import { makeLine } from "./line.ts"
 import { type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
 
@@ -50,8 +50,16 @@ export interface WindowClientSettings<Req, A, E> {
 /** Sends requests and waits for their answers. */
 export interface WindowClient<Req, A, E> {
   readonly submit: (request: Req) => Effect.Effect<A, E | TransportError>
-  /** A result for each request, in order. */
-  readonly submitAll: (requests: ReadonlyArray<Req>) => Effect.Effect<ReadonlyArray<ReplyOf<A, E>>>
+  /** A result for each, in order. `write` makes a request of each when its turn has come, or says why it is none. */
+  readonly submitAll: <From>(
+    from: ReadonlyArray<From>,
+    write: (one: From) => Result.Result<Req, TransportError>
+  ) => Effect.Effect<ReadonlyArray<ReplyOf<A, E>>>
+}
+
+/** Many that were submitted together and wait for room; each is made when its turn has come. */
+interface Crowd<Entry> {
+  readonly next: () => Entry | undefined
 }
 
 const silenceMaxMs = 60_000
@@ -85,7 +93,10 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     const run = Effect.runForkWith(yield* Effect.context<never>())
     const errands = new Map<string, Entry>()
     /** Beyond the window, in the order in which they came. */
-    const queued = makeLine<Entry>()
+    const queued = makeLine<Entry | Crowd<Entry>>()
+    /** The first of the line, while there is more of it. */
+    let crowd: Crowd<Entry> | undefined
+    const nextId = makeIds()
     let waiting: Array<Entry> = []
     const toSend = yield* Latch.make(false)
     const busy = yield* Latch.make(false)
@@ -98,6 +109,8 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     const wait = (errand: Entry) => {
       errand.phase = "waiting"
       errand.dueMs = clock.currentTimeMillisUnsafe() + timeoutMs
+      if (errand.listed) return
+      errand.listed = true
       if (waiting.push(errand) === 1) toSend.openUnsafe()
     }
     const admit = (errand: Entry) => {
@@ -105,18 +118,28 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
       errands.set(errand.id, errand)
       wait(errand)
     }
+    const takeQueued = (): Entry | undefined => {
+      for (;;) {
+        const one = crowd?.next()
+        if (one !== undefined) return one
+        crowd = undefined
+        const first = queued.take()
+        if (first === undefined) return undefined
+        // Those that were given up while they waited stay in the line until it is their turn.
+        if ("next" in first) crowd = first
+        else if (first.phase !== "over") return first
+      }
+    }
     const leave = (errand: Entry) => {
       errand.phase = "over"
       if (!errands.delete(errand.id) || isClosed) return
-      let next = queued.take()
-      // Those that were given up while they waited stay in the line until it is their turn.
-      while (next !== undefined && next.phase === "over") next = queued.take()
+      const next = takeQueued()
       if (next !== undefined) admit(next)
     }
     const settle = (errand: Entry, reply: ReplyOf<A, E>) => {
       if (errand.phase === "over") return
       leave(errand)
-      errand.done(reply)
+      errand.done(reply, errand.index)
     }
     const fail = (errand: Entry, reason: TransportErrorReason) =>
       settle(errand, Result.fail(new TransportError({ reason, chargeKey: keyOf(errand.request) })))
@@ -126,7 +149,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
       Effect.sync(() => {
         isClosed = true
         for (const errand of errands.values()) fail(errand, closed)
-        for (let errand = queued.take(); errand !== undefined; errand = queued.take()) fail(errand, closed)
+        for (let errand = takeQueued(); errand !== undefined; errand = takeQueued()) fail(errand, closed)
       }))
 
     const rest = (errand: Entry) => restErrand(errand, settings.retry, clock.currentTimeMillisUnsafe(), label, (reason) => fail(errand, reason))
@@ -157,19 +180,20 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
       const frame = some.filter(({ phase }) => phase === "waiting")
       if (frame.length === 0) return
       const nowMs = clock.currentTimeMillisUnsafe()
-      for (const errand of frame) errand.phase = "sent"
+      for (const errand of frame) {
+        errand.phase = "sent"
+        errand.deadlineMs = Math.max(1, errand.dueMs - nowMs)
+      }
       silentSinceMs ??= nowMs
-      yield* carrier.send(wire.encodeRequests(
-        carrier.client,
-        frame.map(({ dueMs, id, request }) => ({ id, request, deadlineMs: Math.max(1, dueMs - nowMs) }))
-      ))
+      yield* carrier.send(wire.encodeRequests(carrier.client, frame))
     }, Effect.catch((error) => Effect.logDebug("a frame was not sent; its requests have a deadline", error.message)))
     yield* toSend.await.pipe(
       // A turn for others that are about to be submitted: they go along.
       Effect.andThen(Effect.yieldNow),
       Effect.andThen(Effect.gen(function*() {
-        const taken = [...new Set(waiting)]
+        const taken = waiting
         waiting = []
+        for (const errand of taken) errand.listed = false
         toSend.closeUnsafe()
         for (let at = 0; at < taken.length;) {
           const length = joinable(taken, at, settings.joinMax, settings.sizeOf)
@@ -212,8 +236,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
       Effect.forkScoped
     )
 
-    const begin = (request: Req, done: Entry["done"]): Entry => {
-      const errand: Entry = makeErrand(randomUUID(), request, done)
+    const begin = (errand: Entry): Entry => {
       if (isClosed) fail(errand, closed)
       else if (errands.size < window) admit(errand)
       else if (settings.whenFull === "fail") fail(errand, new Backpressure({ endpoint: label, window }))
@@ -227,20 +250,42 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     return {
       submit: (request) =>
         Effect.callback((resume) => {
-          const errand = begin(request, (reply) => resume(Result.isSuccess(reply) ? Effect.succeed(reply.success) : Effect.fail(reply.failure)))
+          const errand = begin(makeErrand(nextId(), request, (reply) => resume(Result.isSuccess(reply) ? Effect.succeed(reply.success) : Effect.fail(reply.failure))))
           return Effect.sync(() => abandon(errand))
         }),
-      submitAll: (requests) =>
+      submitAll: (from, write) =>
         Effect.callback((resume) => {
-          const replies: Array<ReplyOf<A, E>> = []
-          let left = requests.length
-          if (left === 0) resume(Effect.succeed(replies))
-          const mine = requests.map((request, index) =>
-            begin(request, (reply) => {
-              replies[index] = reply
-              if (--left === 0) resume(Effect.succeed(replies))
-            }))
-          return Effect.sync(() => mine.forEach(abandon))
+          const replies: Array<ReplyOf<A, E>> = new Array(from.length)
+          let left = from.length
+          if (left === 0) return resume(Effect.succeed(replies))
+          const done = (reply: ReplyOf<A, E>, index: number) => {
+            replies[index] = reply
+            if (--left === 0) resume(Effect.succeed(replies))
+          }
+          let at = 0
+          // Made one by one as the window takes them in: what is made before its time outlives many collections of garbage.
+          const next = (): Entry | undefined => {
+            while (at < from.length) {
+              const index = at++
+              const request = write(from[index]!)
+              if (Result.isSuccess(request)) return makeErrand(nextId(), request.success, done, index)
+              done(Result.fail(request.failure), index)
+            }
+            return undefined
+          }
+          if (isClosed || settings.whenFull === "fail") for (let one = next(); one !== undefined; one = next()) begin(one)
+          else {
+            queued.add({ next })
+            while (errands.size < window) {
+              const one = takeQueued()
+              if (one === undefined) break
+              admit(one)
+            }
+          }
+          return Effect.sync(() => {
+            at = from.length
+            for (const errand of errands.values()) if (errand.done === done) abandon(errand)
+          })
         })
     }
   })
