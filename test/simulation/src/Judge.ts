@@ -95,6 +95,8 @@ export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenar
     const payments = paymentsOf(request)
     if (payments > 1) say(`paid ${payments} times`)
     const record = yield* Effect.orDie(ledger.find(chargeKey))
+    // A request that was lost on the way to the first worker, from somebody who asks once, was never taken.
+    if (record === undefined && scenario.charges[index]!.once && payments === 0) continue
     if (record === undefined) {
       say("the ledger has forgotten it")
       continue

@@ -62,6 +62,8 @@ export class Kernel {
   nowMs = startMs
   /** Tasks that were run and sleepers that were woken: a measure of work that is the same for the same seed. */
   steps = 0
+  /** Code that is being loaded from outside the world, whose time stands still meanwhile. */
+  loading = 0
   readonly context: Context.Context<never>
   private readonly ready: Array<() => void> = []
   private readonly agenda = new Agenda()
@@ -105,6 +107,7 @@ export class Kernel {
       if (this.ready.length > 0) continue
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return Effect.runSync(exit)
+      if (this.loading > 0) continue
       const sleeper = this.agenda.pop()
       if (sleeper === undefined) throw new Stuck("nothing can run, nobody sleeps, and the world is not done")
       this.nowMs = sleeper.atMs

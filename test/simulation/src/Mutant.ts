@@ -21,9 +21,11 @@ export interface Mutant {
   readonly story: string
   /** Seeds within which it must be found. */
   readonly within: number
+  /** The violation that it must show. */
+  readonly shows: RegExp
   /** Bugs that show in some worlds only are tried in those. */
   readonly fits?: (scenario: Scenario) => boolean
-  readonly ledger?: (tools: Tools) => Ledger["Service"]
+  readonly ledger?: ((tools: Tools) => Ledger["Service"]) | undefined
   readonly cap?: (tools: Tools) => SpendCap["Service"]
   readonly gateway?: (gateway: ChargeGateway["Service"], tools: Tools) => ChargeGateway["Service"]
   readonly handler?: (handler: ChargeHandler, tools: Tools) => ChargeHandler

@@ -121,7 +121,7 @@ export class Network {
     if (Result.isFailure(replies)) return
     for (const { id, reply } of replies.success) {
       const known = life.waiting.get(id)
-      const found = this.mutant?.takesAnyReply === true ? known ?? [...life.waiting.values()][0] : known
+      const found = this.mutant?.takesAnyReply === true ? [...life.waiting.values()][0] : known
       if (found === undefined) this.strays += 1
       else Deferred.doneUnsafe(found.done, Effect.succeed(reply))
     }

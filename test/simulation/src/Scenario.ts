@@ -16,6 +16,8 @@ export interface PlannedCharge {
   readonly paymentMethod: string | null
   /** Who asks for it, and when. */
   readonly asked: ReadonlyArray<{ readonly client: number; readonly atMs: number }>
+  /** Who asks does not ask again, whatever comes back. */
+  readonly once: boolean
 }
 
 /** Something that goes wrong. `nth` counts the events of its kind from the beginning of the world. */
@@ -69,7 +71,8 @@ const chargesOf = (rng: Rng, gateway: Scenario["gateway"], clients: number): Rea
       // Few amounts, so that charges of one customer look alike.
       amountMinor: rng.pick([1999, 1999, 500, 4200]),
       paymentMethod: allGood ? "pm_card_visa" : rng.pick(methods),
-      asked
+      asked,
+      once: rng.chance(0.25)
     }
   })
 }
@@ -108,53 +111,44 @@ const paths: Record<Scenario["gateway"], ReadonlyArray<string>> = {
   invoices: ["/v1/invoices", "/v1/invoices/*/pay", "/v1/invoices/*/pay", "/v1/invoices/*/finalize", "/v1/**"]
 }
 
-const faultOf = (rng: Rng, world: Pick<Scenario, "gateway" | "workers" | "clients">): SimFault => {
-  const atMs = rng.between(0, rng.pick([2000, stormMs]))
-  const down = rng.pick([1000, 20_000, 2 * minute])
-  const places = faultPlaces
-  switch (rng.between(0, 15)) {
-    case 0:
-    case 1:
-      return { kind: "store", nth: rng.between(1, 40), how: rng.pick(["down", "doubt", "doubt", "slow"] as const), ms: rng.pick([200, 5000, 20_000]) }
-    case 2:
-      return { kind: "storeAway", atMs, forMs: rng.pick([500, 10_000, minute]), doubt: rng.chance(0.3) }
-    case 3:
-    case 4:
-    case 5:
-    case 6: {
-      const action = stripeAction(rng, world.gateway)
-      const times = action.kind === "rateLimited" || action.kind === "keyInUse" ? rng.between(1, 4) : 1
-      return { kind: "stripe", fault: { match: { path: rng.pick(paths[world.gateway]), nth: rng.between(1, 6), times }, action } }
-    }
-    case 7:
-      return { kind: "stripeAway", atMs, forMs: rng.pick([3000, minute, 4 * minute]) }
-    case 8:
-    case 9:
-      return {
-        kind: "message",
-        direction: rng.pick(["request", "reply"] as const),
-        nth: rng.between(1, 12),
-        fate: rng.pick(["lose", "repeat", "delay", "astray"] as const),
-        ms: rng.pick([100, 5000, 20_000])
-      }
-    case 10:
-      return { kind: "partition", atMs, forMs: down, client: rng.between(0, world.clients - 1) }
-    case 11:
-      return rng.chance(0.5)
-        ? { kind: "clientRestart", atMs, client: rng.between(0, world.clients - 1) }
-        : { kind: "stop", atMs, worker: rng.between(0, world.workers - 1), downMs: down }
-    case 12:
-    case 13:
-      return { kind: "kill", place: rng.pick(places), nth: rng.between(1, 5), downMs: down }
-    case 14:
-      return { kind: "freeze", place: rng.pick(places), nth: rng.between(1, 5), forMs: rng.pick([2000, 20_000, 2 * minute]) }
-    default:
-      return rng.chance(0.5)
-        ? { kind: "night", atMs, forMs: 25 * hour }
-        : world.gateway === "payment_intents" && rng.chance(0.6)
-        ? { kind: "cancelInDashboard", nth: rng.between(1, 3), afterMs: rng.pick([0, 100, 20_000]) }
-        : { kind: "retryByPerson", atMs: rng.between(minute, 10 * minute), paymentMethod: rng.pick(["pm_card_visa", "pm_card_visa_chargeDeclinedInsufficientFunds", null]) }
-  }
+type World = Pick<Scenario, "gateway" | "workers" | "clients">
+
+/** Kinds of faults with their weights. */
+const kinds: ReadonlyArray<readonly [weight: number, make: (rng: Rng, world: World) => SimFault]> = [
+  [2, (rng) => ({ kind: "store", nth: rng.between(1, 40), how: rng.pick(["down", "doubt", "doubt", "slow"] as const), ms: rng.pick([200, 5000, 20_000]) })],
+  [1, (rng) => ({ kind: "storeAway", atMs: timeOf(rng), forMs: rng.pick([500, 10_000, minute]), doubt: rng.chance(0.3) })],
+  [5, (rng, { gateway }) => {
+    const action = stripeAction(rng, gateway)
+    const times = action.kind === "delay" ? 1 : rng.pick([1, 1, 1, 2, 4, 9])
+    return { kind: "stripe", fault: { match: { path: rng.pick(paths[gateway]), nth: rng.between(1, 6), times }, action } }
+  }],
+  [1, (rng) => ({ kind: "stripeAway", atMs: timeOf(rng), forMs: rng.pick([3000, minute, 4 * minute]) })],
+  [2, (rng) => ({
+    kind: "message",
+    direction: rng.pick(["request", "reply"] as const),
+    nth: rng.between(1, 12),
+    fate: rng.pick(["lose", "repeat", "delay", "astray"] as const),
+    ms: rng.pick([100, 5000, 20_000])
+  })],
+  [1, (rng, { clients }) => ({ kind: "partition", atMs: timeOf(rng), forMs: downOf(rng), client: rng.between(0, clients - 1) })],
+  [0.5, (rng, { clients }) => ({ kind: "clientRestart", atMs: timeOf(rng), client: rng.between(0, clients - 1) })],
+  [0.5, (rng, { workers }) => ({ kind: "stop", atMs: timeOf(rng), worker: rng.between(0, workers - 1), downMs: downOf(rng) })],
+  [2, (rng) => ({ kind: "kill", place: rng.pick(faultPlaces), nth: rng.between(1, 5), downMs: downOf(rng) })],
+  [2, (rng) => ({ kind: "freeze", place: rng.pick(faultPlaces), nth: rng.between(1, 5), forMs: rng.pick([2000, 20_000, 2 * minute]) })],
+  [0.4, (rng) => ({ kind: "night", atMs: timeOf(rng), forMs: 25 * hour })],
+  [1, (rng, { gateway }) => gateway === "payment_intents"
+    ? { kind: "cancelInDashboard", nth: rng.between(1, 3), afterMs: rng.pick([0, 100, 20_000]) }
+    : { kind: "stripeAway", atMs: timeOf(rng), forMs: rng.pick([3000, minute]) }],
+  [1, (rng) => ({ kind: "retryByPerson", atMs: rng.between(minute, 10 * minute), paymentMethod: rng.pick(["pm_card_visa", "pm_card_visa_chargeDeclinedInsufficientFunds", null]) })]
+]
+const weights = kinds.reduce((sum, [weight]) => sum + weight, 0)
+const timeOf = (rng: Rng) => rng.between(0, rng.pick([2000, stormMs]))
+const downOf = (rng: Rng) => rng.pick([1000, 20_000, 2 * minute])
+
+const faultOf = (rng: Rng, world: World): SimFault => {
+  let left = rng.next() * weights
+  for (const [weight, make] of kinds) if ((left -= weight) < 0) return make(rng, world)
+  throw new Error("Bug: the weights of the faults do not add up")
 }
 
 /** The world of a seed. */

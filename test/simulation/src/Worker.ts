@@ -63,7 +63,10 @@ export class Worker {
       Layer.provide(StripeClient.layer({ key: Redacted.make("rk_test_simulation"), url: "http://127.0.0.1:9", timeout: "30 seconds" })),
       Layer.provide(Layer.succeed(StripeOrigin, () => this.origin))
     )
+    const { kernel } = this.shared
+    kernel.loading += 1
     const gateway = Context.get(yield* Layer.build(stripe), ChargeGateway)
+    kernel.loading -= 1
     this.gateway = mutant?.gateway?.(gateway, tools) ?? gateway
   }).pipe(Effect.orDie)
 

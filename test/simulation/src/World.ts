@@ -64,17 +64,17 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   const told: Array<Told> = []
   const client = (index: number) => network.client(index)
   /** Asks until something definitive is said. */
-  const ask = (index: number, request: ChargeRequest) =>
+  const ask = (index: number, request: ChargeRequest, once: boolean) =>
     Effect.gen(function*() {
       for (let round = 1;; round++) {
         const answer = yield* Effect.result(client(index).submit(request))
         if (answer._tag === "Success") return void told.push({ request, outcome: answer.success })
-        if (!answer.failure.isRetryable) return
+        if (once || !answer.failure.isRetryable) return
         yield* Effect.sleep(Math.min(600_000, 2000 * round))
       }
     })
   for (const [index, planned] of scenario.charges.entries()) {
-    for (const { atMs, client: from } of planned.asked) yield* Effect.forkChild(Effect.delay(ask(from, requests[index]!), atMs))
+    for (const { atMs, client: from } of planned.asked) yield* Effect.forkChild(Effect.delay(ask(from, requests[index]!, planned.once), atMs))
   }
   yield* weather(storm, workers, network, requests, ledger)
 
@@ -86,7 +86,7 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     while (storm.nowMs < untilMs) {
       const records = yield* Effect.orDie(Effect.forEach(requests, ({ chargeKey }) => ledger.find(chargeKey)))
       const due = yield* Effect.orDie(ledger.releaseDue(1))
-      if (due.length === 0 && records.every((record) => record !== undefined && (!isOpen(record.state) || record.quarantine !== null))) return true
+      if (due.length === 0 && records.every((record, index) => record === undefined ? scenario.charges[index]!.once : !isOpen(record.state) || record.quarantine !== null)) return true
       yield* Effect.sleep(30_000)
     }
     return false

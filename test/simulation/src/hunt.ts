@@ -1,0 +1,56 @@
+/**
+ * Seeds one after the other: with a planted bug until its world shows it, without one to see that none does. What is found is
+ * made smaller, by leaving faults and charges out as long as the same seed still fails.
+ */
+import type { Mutant } from "./Mutant.ts"
+import { type Scenario, scenarioOf } from "./Scenario.ts"
+import { runScenario, type Verdict } from "./World.ts"
+
+/** A scenario that fails, and how. */
+export interface Found {
+  readonly seed: number
+  readonly scenario: Scenario
+  readonly verdict: Verdict
+}
+
+/** The first of the seeds 1 … `within` whose world shows the bug. */
+export const hunt = async (mutant: Mutant): Promise<Found | undefined> => {
+  for (let seed = 1; seed <= mutant.within; seed++) {
+    const scenario = scenarioOf(String(seed))
+    if (mutant.fits?.(scenario) === false) continue
+    const verdict = await runScenario(scenario, mutant)
+    if (verdict.violations.some((violation) => mutant.shows.test(violation))) return { seed, scenario, verdict }
+  }
+  return undefined
+}
+
+/** Fewer faults, then fewer charges, with which the scenario still fails; at most `runsMax` worlds are run for it. */
+export const shrink = async (scenario: Scenario, mutant?: Mutant, runsMax = 120): Promise<Scenario> => {
+  let best = scenario
+  let runs = 0
+  const fails = async (candidate: Scenario) => ++runs <= runsMax && (await runScenario(candidate, mutant)).violations.some((violation) => mutant?.shows.test(violation) ?? true)
+  const without = async (size: number) => {
+    for (let from = 0; from < best.faults.length;) {
+      const candidate = { ...best, faults: best.faults.toSpliced(from, size) }
+      if (await fails(candidate)) best = candidate
+      else from += size
+    }
+  }
+  for (let size = Math.max(1, best.faults.length >> 1); size >= 1; size >>= 1) await without(size)
+  for (let at = best.charges.length - 1; at >= 0 && best.charges.length > 1; at--) {
+    const candidate = { ...best, charges: best.charges.toSpliced(at, 1) }
+    if (await fails(candidate)) best = candidate
+  }
+  await without(1)
+  return best
+}
+
+/** How a person repeats and understands a failure. */
+export const describe = (seed: string, scenario: Scenario, shrunk: Scenario, violations: ReadonlyArray<string>): string =>
+  [
+    `seed ${seed} fails: pnpm simulate --seed ${seed}`,
+    ...violations.map((violation) => `  ${violation}`),
+    `${scenario.faults.length} faults and ${scenario.charges.length} charges; these are enough (${scenario.gateway}, idempotency ${scenario.idempotency ? "on" : "off"}, cap ${scenario.capMinor}):`,
+    ...shrunk.faults.map((fault) => `  ${JSON.stringify(fault)}`),
+    ...shrunk.charges.map((charge) => `  ${JSON.stringify(charge)}`)
+  ].join("\n")

@@ -1,0 +1,27 @@
+/** The judge is judged: each planted bug is found within its number of seeds, by the violation that it must show. */
+import { assert, describe, it } from "vitest"
+import { describe as tell, hunt, shrink } from "../src/hunt.ts"
+import { mutants } from "../src/mutants.ts"
+import { runScenario } from "../src/World.ts"
+
+describe("a planted bug is found", () => {
+  for (const mutant of mutants) {
+    it(`${mutant.name}, within ${mutant.within} seeds`, { timeout: 600_000 }, async () => {
+      const found = await hunt(mutant)
+      assert.isDefined(found)
+      // The same world without the bug is sound: it is the bug that was found.
+      assert.deepStrictEqual((await runScenario(found.scenario)).violations, [])
+    })
+  }
+
+  it("with a seed that fails again, and no more faults than it needs", { timeout: 600_000 }, async () => {
+    const mutant = mutants.find(({ name }) => name === "settle on timeout")!
+    const found = (await hunt(mutant))!
+    assert.deepStrictEqual(await runScenario(found.scenario, mutant), found.verdict)
+    const shrunk = await shrink(found.scenario, mutant)
+    assert.strictEqual(shrunk.faults.length, 1)
+    const text = tell(String(found.seed), found.scenario, shrunk, found.verdict.violations)
+    assert.include(text, `pnpm simulate --seed ${found.seed}`)
+    assert.include(text, JSON.stringify(shrunk.faults[0]))
+  })
+})
