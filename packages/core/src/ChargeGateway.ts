@@ -59,6 +59,11 @@ export class ChargeGateway extends Context.Service<ChargeGateway, {
    * moves no money. For gateways whose `create` answers a `draft`.
    */
   readonly prepare?: (order: GatewayOrder, id: string, keySuffix: string) => Effect.Effect<GatewayPayment, ChargeError>
+  /**
+   * By which id the ledger would know a payment that stands without an object made before it (see `isOneCall`); `undefined` for
+   * any other, which is known by its own id.
+   */
+  readonly nameOf?: (chargeKey: ChargeKey, payment: { readonly id: string; readonly createdMs: number }) => string | undefined
   /** A question of no consequence, to learn whether the processor answers at all; a refusal is an answer. */
   readonly probe?: Effect.Effect<void, ChargeError>
   /** Makes the unconfirmed object. `keySuffix` is empty, or sets a repeat apart from a stored 5xx. */

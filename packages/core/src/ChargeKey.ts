@@ -42,6 +42,10 @@ export const chargeKeyText = (identity: ChargeIdentity): string => {
   return revision === 0 ? item : `${item}${identity.item === undefined ? ":" : ""}:r${revision}`
 }
 
+/** The identity that a revision bills anew; `undefined` for a first billing. */
+export const revisedIdentity = (identity: ChargeIdentity): ChargeIdentity | undefined =>
+  (identity.revision ?? 0) === 0 ? undefined : { ...identity, revision: identity.revision! - 1 }
+
 /** First 32 hex digits of the SHA-256 of {@link chargeKeyText}. */
 export const chargeKeyOf = (identity: ChargeIdentity): ChargeKey =>
   hash("sha256", chargeKeyText(identity), "hex").slice(0, 32) as ChargeKey

@@ -199,7 +199,7 @@ export class Ledger extends Context.Service<Ledger, {
    * Takes an object that was paid without the ledger's knowing into the row that it belongs to, in one act: a row without an
    * object that nobody holds, or a new one. It is `processing` from then on, so that whoever goes on reads the object and
    * asks nobody for money; a refused row moves to its next attempt. `undefined` where the row is held, names an object, is
-   * quarantined or has other terms.
+   * quarantined or has other terms. A new row of a revision needs the paid row that it bills anew, and no other that does so.
    */
   readonly adopt: (input: AdoptInput) => Effect.Effect<ClaimedCharge | undefined, LedgerError>
   /** Rows of a period in the order of their key, after `afterKey`. */

@@ -14,6 +14,8 @@ export interface AccountIdentity {
   readonly billingPeriod: string | null
   readonly namespace: string | null
   readonly item: string | null
+  /** 0 for a first billing. Null when it cannot be read: then the identity is not whole. */
+  readonly revision: number | null
   readonly generation: number | null
 }
 
@@ -22,12 +24,14 @@ export const accountIdentity = (metadata: Readonly<Record<string, string>> | nul
   const chargeKey = metadata?.["charge_key"]
   if (metadata === null || metadata === undefined || chargeKey === undefined) return null
   const generation = metadata["generation"]
+  const revision = metadata["revision"]
   return {
     chargeKey,
     customerId: metadata["customer_id"] ?? null,
     billingPeriod: metadata["billing_period"] ?? null,
     namespace: metadata["namespace"] ?? null,
     item: metadata["item"] ?? null,
+    revision: revision === undefined || revision === "" ? 0 : /^\d{1,9}$/.test(revision) ? Number(revision) : null,
     generation: generation !== undefined && /^\d{1,9}$/.test(generation) ? Number(generation) : null
   }
 }
@@ -59,6 +63,7 @@ export interface AccountCharge {
   readonly stripeCustomerId: string | null
   readonly createdMs: number
   readonly isDisputed: boolean
+  readonly paymentMethod: string | null
   readonly description: string | null
   readonly metadata: Readonly<Record<string, string>>
 }
@@ -87,7 +92,7 @@ export const chargeAsPayment = (charge: AccountCharge): AccountPayment => ({
   stripeCustomerId: charge.stripeCustomerId,
   createdMs: charge.createdMs,
   chargeId: charge.id,
-  paymentMethod: null,
+  paymentMethod: charge.paymentMethod,
   identity: accountIdentity(charge.metadata)
 })
 

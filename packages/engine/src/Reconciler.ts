@@ -42,6 +42,8 @@ export interface Difference {
   readonly chargeKey: string
   readonly customerId: string | null
   readonly item: string | null
+  /** 0 for a first billing; null when its metadata do not tell. */
+  readonly revision: number | null
   readonly ledger: { readonly state: ChargeState; readonly amountMinor: number; readonly currency: string; readonly paymentIntentId: string | null } | null
   readonly objects: ReadonlyArray<{ readonly id: string; readonly status: string; readonly amountMinor: number; readonly currency: string; readonly createdMs: number }>
   readonly detail: string
@@ -125,6 +127,7 @@ export class Reconciler extends Context.Service<Reconciler, {
             chargeKey: record?.chargeKey ?? identity?.chargeKey ?? "",
             customerId: record?.request.customerId ?? identity?.customerId ?? null,
             item: record?.request.item ?? identity?.item ?? null,
+            revision: record === undefined ? identity?.revision ?? null : record.request.revision ?? 0,
             ledger: record === undefined
               ? null
               : { state: record.state, amountMinor: record.request.amountMinor, currency: record.request.currency, paymentIntentId: record.paymentIntentId },
@@ -207,15 +210,13 @@ export class Reconciler extends Context.Service<Reconciler, {
             case "settle":
               return settled(record, finding)
             case "adopt":
-              return !canAdopt(object!)
+              return remedy.nameOf(record.chargeKey, object!) === undefined
                 ? tell(record, finding, null)
                 : Effect.flatMap(dryRun ? Effect.succeed(true) : remedy.adopt(record.request, object!), (done) => tell(record, finding, done ? "adopted" : null))
             case "cancel":
               return Effect.flatMap(dryRun ? Effect.succeed(true) : remedy.cancel(record, object!), (done) => tell(record, finding, done ? "canceled" : null))
           }
         }
-        /** A charge that stands alone has no object that a row could name; a run that looks first finds it. */
-        const canAdopt = (object: AccountPayment) => !object.id.startsWith("ch_") && !object.id.startsWith("py_")
 
         const perhaps = (record: ChargeRecord | undefined, finding: Finding, effect: Effect.Effect<void, PipelineError>) =>
           Effect.catchIf(effect, isBusy, (error) => tell(record, { ...finding, detail: `${finding.detail}; left alone: ${error.message}` }, null))
@@ -245,7 +246,9 @@ export class Reconciler extends Context.Service<Reconciler, {
             // Another object of the same key was taken in just now.
             return yield* tell(undefined, { kind: "paid_twice", objects: [object], detail: "another payment bears this charge key" }, null)
           }
-          const request = object.status === "succeeded" && canAdopt(object) ? requestOf(object, options.methods ?? "named") : undefined
+          const request = object.status === "succeeded" && isKey(key) && remedy.nameOf(key, object) !== undefined
+            ? requestOf(object, options.methods ?? "named")
+            : undefined
           const finding = { kind: "missing_here" as const, objects: [object], detail: "the ledger has no such row" }
           const done = request !== undefined && (dryRun || (yield* remedy.adopt(request, object)))
           if (!done && !dryRun) yield* sightings.list(unknownOf(object, "missing_here", finding.detail))
@@ -253,20 +256,28 @@ export class Reconciler extends Context.Service<Reconciler, {
           return yield* tell(undefined, finding, done ? "adopted" : null)
         })
 
-        const withoutRow = Effect.gen(function*() {
+        /** Objects of one revision, and which is the next that has any: a revision is taken in after what it bills anew. */
+        const withoutRowOf = Effect.fnUntraced(function*(revision: number) {
           let after = ""
+          let higher = Infinity
           for (;;) {
             const { next, objects } = yield* book.withoutRow(bookId, after, pageSize)
             for (const object of objects) {
+              const its = object.identity?.revision ?? 0
+              if (its > revision) higher = Math.min(higher, its)
+              if (its !== revision) continue
               const finding: Finding = { kind: "missing_here", objects: [object], detail: "the ledger has no such row", remedy: "adopt" }
               if (object.status === "succeeded" || object.status === "processing") yield* perhaps(undefined, finding, takeIn(object))
               else if (object.status !== "canceled") {
                 yield* tell(undefined, { kind: "orphan", objects: [object], detail: `${object.id} is ${object.status}, and the ledger has no such row` }, null)
               }
             }
-            if (next === undefined) return
+            if (next === undefined) return higher
             after = next
           }
+        })
+        const withoutRow = Effect.gen(function*() {
+          for (let revision = 0; Number.isFinite(revision);) revision = yield* withoutRowOf(revision)
         })
 
         yield* book.begin(bookId)

@@ -6,7 +6,8 @@
  * such a doubt finds its own lease in progress and waits it out.
  */
 import {
-  type AttachAnswer, type AttachInput, ChargeKey, chargeTerms, type ClaimAnswer, type Lease, Ledger, type LedgerError, Principal, type SettleAnswer, type SettleInput
+  type AttachAnswer, type AttachInput, ChargeKey, chargeKeyOf, chargeTerms, type ClaimAnswer, type Lease, Ledger, type LedgerError, Principal, revisedIdentity,
+  type SettleAnswer, type SettleInput
 } from "@purser/core"
 import { Array as Arr, type Config, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -137,10 +138,12 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
           : Effect.map(requestOf(row, row.requested_method), (request) => claimedOf(row, request, row.charge_key, worker))),
     adopt: ({ paymentIntentId, paymentMethod, request, worker }) => {
       const { chargeKey } = request
+      const before = revisedIdentity(request)
       return query("adopt", chargeKey, Watch.adopt, [
         text(chargeKey), text(request.namespace), text(request.customerId), text(request.billingPeriod), text(request.item ?? null),
         bigint(request.amountMinor), text(request.currency), text(request.stripeCustomerId), text(request.paymentMethod ?? null),
-        boolean(request.allowFuture === true), text(worker), text(paymentIntentId), text(paymentMethod), double(leaseMs), boolean(request.revision === undefined)
+        boolean(request.allowFuture === true), text(worker), text(paymentIntentId), text(paymentMethod), double(leaseMs), integer(request.revision ?? 0),
+        text(before === undefined ? null : chargeKeyOf(before))
       ], TakenRow, ([row]) =>
         row === undefined
           ? Effect.succeed(undefined)

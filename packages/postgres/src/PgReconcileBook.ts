@@ -23,6 +23,7 @@ const Kept = Schema.fromJsonString(Schema.Struct({
     billingPeriod: NullText,
     namespace: NullText,
     item: NullText,
+    revision: Schema.NullOr(Schema.Int),
     generation: Schema.NullOr(Schema.Int)
   }))
 }))

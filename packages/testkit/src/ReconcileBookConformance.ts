@@ -11,7 +11,8 @@ const objectOf = (id: string, customer: string, fields: Partial<AccountPayment> 
     id, status: "succeeded", amountMinor: request.amountMinor, amountReceivedMinor: request.amountMinor, currency: request.currency,
     stripeCustomerId: request.stripeCustomerId, createdMs: 1_785_600_000_000, chargeId: null, paymentMethod: "pm_1",
     identity: {
-      chargeKey: request.chargeKey, customerId: customer, billingPeriod: request.billingPeriod, namespace: request.namespace, item: request.item ?? null, generation: 1
+      chargeKey: request.chargeKey, customerId: customer, billingPeriod: request.billingPeriod, namespace: request.namespace, item: request.item ?? null,
+      revision: 2, generation: 1
     },
     ...fields
   }

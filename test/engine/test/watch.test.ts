@@ -79,7 +79,7 @@ const paid = Effect.gen(function*() {
 const paymentOf = (id: string, of = request): AccountPayment => ({
   id, status: "succeeded", amountMinor: of.amountMinor, amountReceivedMinor: of.amountMinor, currency: of.currency, stripeCustomerId: of.stripeCustomerId,
   createdMs: 0, chargeId: null, paymentMethod: "pm_card_visa",
-  identity: { chargeKey: of.chargeKey, customerId: of.customerId, billingPeriod: of.billingPeriod, namespace: of.namespace, item: null, generation: 1 }
+  identity: { chargeKey: of.chargeKey, customerId: of.customerId, billingPeriod: of.billingPeriod, namespace: of.namespace, item: null, revision: 0, generation: 1 }
 })
 const reversalOf = (id: string, kind: "refund" | "dispute", paymentIntentId: string, metadata: Record<string, string> = {}): AccountReversal => ({
   id, kind, chargeId: null, paymentIntentId, amountMinor: 400, currency: "usd", status: kind === "dispute" ? "needs_response" : "succeeded", reason: null,

@@ -3,7 +3,7 @@
  * same conformance suite. Steps are synchronous, so that each is atomic.
  */
 import { Clock, Effect } from "effect"
-import type { ChargeKey } from "../ChargeKey.ts"
+import { type ChargeKey, chargeKeyOf, revisedIdentity } from "../ChargeKey.ts"
 import { asAlreadySettled, type ChargeOutcome, movedNothing, Processing } from "../ChargeOutcome.ts"
 import { Principal } from "../Principal.ts"
 import { type ChargeRequest, type ChargeTerms, chargeTerms } from "../ChargeRequest.ts"
@@ -257,8 +257,12 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       Effect.sync(() => {
         const { chargeKey } = request
         const found = rows.get(chargeKey)
-        if (found === undefined && request.revision !== undefined) return undefined
-        const row = found ?? plannedRow(request, chargeKey, now())
+        const before = revisedIdentity(request)
+        const revises = before === undefined ? null : chargeKeyOf(before)
+        if (found === undefined && revises !== null) {
+          if (rows.get(revises)?.state !== "succeeded" || [...rows.values()].some((other) => other.revises === revises)) return undefined
+        }
+        const row = found ?? plannedRow(request, chargeKey, now(), revises)
         const isFree = row.state === "planned" || row.state === "rejected" || row.state === "declined"
           || (row.state === "claimed" && row.leaseUntilMs <= now())
         const { amountMinor, currency, stripeCustomerId } = row.request

@@ -3,7 +3,7 @@
  * it belongs to, and an unpaid one that no row names is given up. Nothing here asks anybody for money.
  */
 import {
-  type AccountPayment, ChargeGateway, ChargeRequest, type ChargeRecord, Ledger, type LedgerError, type PipelineError
+  type AccountPayment, ChargeGateway, type ChargeKey, ChargeRequest, type ChargeRecord, Ledger, type LedgerError, type PipelineError
 } from "@purser/core"
 import { Effect, Option, Schema } from "effect"
 import { ChargePipeline } from "../ChargePipeline.ts"
@@ -13,12 +13,13 @@ const decodeRequest = Schema.decodeUnknownOption(ChargeRequest)
 /** The request behind an object, if its metadata tell the whole identity and the key is that identity's. */
 export const requestOf = (object: AccountPayment, method: "named" | "default"): ChargeRequest | undefined => {
   const { identity } = object
-  if (identity === null || identity.customerId === null || identity.billingPeriod === null || identity.namespace === null) return undefined
+  if (identity === null || identity.revision === null || identity.customerId === null || identity.billingPeriod === null || identity.namespace === null) return undefined
   const request = Option.getOrUndefined(decodeRequest({
     namespace: identity.namespace,
     customerId: identity.customerId,
     billingPeriod: identity.billingPeriod,
     ...(identity.item === null ? {} : { item: identity.item }),
+    ...(identity.revision === 0 ? {} : { revision: identity.revision }),
     amountMinor: object.amountMinor,
     currency: object.currency,
     stripeCustomerId: object.stripeCustomerId,
@@ -34,9 +35,15 @@ export const makeRemedy = Effect.fnUntraced(function*(worker: string) {
   const gateway = yield* ChargeGateway
   const pipeline = yield* ChargePipeline
 
+  /** By which id the ledger knows it; `undefined` where the gateways at hand could not read it again. */
+  const nameOf = (chargeKey: ChargeKey, object: AccountPayment): string | undefined =>
+    object.id === object.chargeId ? gateway.nameOf?.(chargeKey, object) : object.id
+
   /** Ties a paid object to a row that names none, and records it. False when somebody else holds the row. */
   const adopt = Effect.fnUntraced(function*(request: ChargeRequest, object: AccountPayment): Effect.fn.Return<boolean, PipelineError> {
-    const charge = yield* ledger.adopt({ request, paymentIntentId: object.id, paymentMethod: object.paymentMethod, worker })
+    const paymentIntentId = nameOf(request.chargeKey, object)
+    if (paymentIntentId === undefined) return false
+    const charge = yield* ledger.adopt({ request, paymentIntentId, paymentMethod: object.paymentMethod, worker })
     if (charge === undefined) return false
     // It is one that settles later: whatever the object says now is recorded, and nobody is asked for money.
     const outcome = yield* pipeline.resume(charge)
@@ -52,7 +59,7 @@ export const makeRemedy = Effect.fnUntraced(function*(worker: string) {
     const { attempt, chargeKey, generation, request } = now
     return (yield* gateway.cancel({ chargeKey, request, generation, attempt }, object.id)).status === "canceled"
   })
-  return { adopt, cancel }
+  return { adopt, cancel, nameOf }
 })
 
 /** A row that is held, or a step that lost its lease, is nothing to worry about: the holder will see for itself. */

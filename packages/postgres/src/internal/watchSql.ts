@@ -37,7 +37,7 @@ from u`
 
 /**
  * key, namespace, customer, period, item, amount, currency, Stripe customer, method as requested, allow future, worker, object, method
- * as used, lease ms, whether a new row may be made (a revision is opened by an explicit act alone). A row without an object that nobody holds, or a new one, comes to name the object and waits for it.
+ * as used, lease ms, revision, the key that it bills anew or null. A row without an object that nobody holds, or a new one, comes to name the object and waits for it.
  */
 export const adopt = `with t as materialized (select purser.now() as now),
 f as materialized (
@@ -60,10 +60,12 @@ u as (
 n as (
   insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
     payment_method, allow_future, state, payment_intent_id, outcome_payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
-    planned_at, updated_at)
+    planned_at, updated_at, revision, revises)
   select $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::text, $8::text, $9::text, $10::boolean, 'processing', $12::text, $12::text, $13::text,
-    $11::text, 1, t.now + $14::float8 * interval '1 millisecond', t.now, t.now, t.now
-  from t where $15::boolean and not exists (select 1 from purser.charges c where c.charge_key = $1::text)
+    $11::text, 1, t.now + $14::float8 * interval '1 millisecond', t.now, t.now, t.now, $15::integer, $16::text
+  from t where ($16::text is null or (exists (select 1 from purser.charges p where p.charge_key = $16::text and p.state = 'succeeded')
+    and not exists (select 1 from purser.charges s where s.revises = $16::text)))
+    and not exists (select 1 from purser.charges c where c.charge_key = $1::text)
   on conflict (charge_key) do nothing
   returning *, null::text as from_state, updated_at as now
 ),

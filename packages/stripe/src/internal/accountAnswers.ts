@@ -38,6 +38,7 @@ export const AnyCharge = Schema.Struct({
   amount_refunded: Nullable(Schema.Int),
   customer: Nullable(Reference),
   payment_intent: Nullable(Reference),
+  payment_method: Nullable(Schema.String),
   disputed: Schema.optionalKey(Schema.Boolean),
   description: Nullable(Schema.String)
 })
@@ -134,6 +135,7 @@ export const toAccountCharge = (charge: typeof AnyCharge.Type, clean: (text: str
   stripeCustomerId: idOf(charge.customer),
   createdMs: charge.created * 1000,
   isDisputed: charge.disputed === true,
+  paymentMethod: charge.payment_method ?? null,
   description: charge.description === null || charge.description === undefined ? null : clean(charge.description),
   metadata: charge.metadata ?? {}
 })

@@ -25,6 +25,9 @@ const prefix = "charges:"
 /** Whether an id of the ledger names a charge of this gateway. */
 export const isChargeId = (id: string): boolean => id.startsWith(prefix)
 
+/** Charges of cards, and of bank accounts. */
+const isStanding = (id: string) => id.startsWith("ch_") || id.startsWith("py_")
+
 /** The charge key itself, as existing fleets send it; only a new attempt after a recorded decline gets another. */
 const keyOf = (order: GatewayOrder, attempt: number) =>
   `${order.chargeKey}${order.generation > 1 ? `:g${order.generation}` : ""}${attempt > 1 ? `:a${attempt}` : ""}`
@@ -52,7 +55,7 @@ const unsent = (order: GatewayOrder, id: string): GatewayPayment => ({
 
 /** The gateway on a client. */
 export const makeCharges = (client: StripeClient["Service"]): ChargeGateway["Service"] => {
-  const nameAt = (order: GatewayOrder, ms: number) => `${prefix}${order.chargeKey}:${Math.floor(ms / 1000)}`
+  const nameAt = (order: Pick<GatewayOrder, "chargeKey">, ms: number) => `${prefix}${order.chargeKey}:${Math.floor(ms / 1000)}`
 
   /** Ours among the customer's charges: a paid one of any attempt, else the answer to this attempt. */
   const search = Effect.fnUntraced(function*(order: GatewayOrder, id: string, sinceMs: number) {
@@ -121,6 +124,7 @@ export const makeCharges = (client: StripeClient["Service"]): ChargeGateway["Ser
   return {
     name: "charges",
     isOneCall: isChargeId,
+    nameOf: (chargeKey, { createdMs, id }) => isStanding(id) ? nameAt({ chargeKey }, createdMs) : undefined,
     probe: probeWith(client),
     create: (order) => Effect.map(Clock.currentTimeMillis, (ms) => unsent(order, nameAt(order, ms))),
     find: (order, sinceMs) => search(order, nameAt(order, sinceMs), sinceMs),

@@ -21,6 +21,13 @@ export const dispatch = (chosen: Gateway, branches: ReadonlyArray<Branch>): Gate
     create: chosen.create,
     find: chosen.find,
     defaultPaymentMethod: chosen.defaultPaymentMethod,
+    nameOf: (chargeKey, payment) => {
+      for (const { gateway } of branches) {
+        const name = gateway.nameOf?.(chargeKey, payment)
+        if (name !== undefined) return name
+      }
+      return undefined
+    },
     isOneCall: (id) => ownerOf(id).isOneCall?.(id) ?? false,
     prepare: (order, id, keySuffix) => {
       const owner = ownerOf(id)

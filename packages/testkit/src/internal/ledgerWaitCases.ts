@@ -162,6 +162,24 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       }
     }))
 
+  it.effect("adopts a revision after the paid charge that it bills anew, and no second one", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const first = chargeFor("adopt-revised", period)
+      const revision = chargeFor("adopt-revised", period, { revision: 1, amountMinor: 900 })
+      assert.isUndefined(yield* adopt(revision, "pi_adopt_r1"), "what it bills anew is not there")
+      const paid = yield* adopt(first, "pi_adopt_r0")
+      assert.isUndefined(yield* adopt(revision, "pi_adopt_r1"), "what it bills anew is not paid yet")
+      yield* settle(paid!, succeeded(first.chargeKey, "pi_adopt_r0"), "pi_adopt_r0")
+      const taken = yield* adopt(revision, "pi_adopt_r1")
+      assert.deepStrictEqual([taken?.request.revision, taken?.request.amountMinor, taken?.state], [1, 900, "processing"])
+      yield* settle(taken!, succeeded(revision.chargeKey, "pi_adopt_r1"), "pi_adopt_r1")
+      const row = yield* ledger.find(revision.chargeKey)
+      assert.deepStrictEqual([row?.revises, row?.state, row?.request.revision], [first.chargeKey, "succeeded", 1])
+      assert.isUndefined(yield* adopt(revision, "pi_adopt_again"))
+      yield* assertTrail(revision.chargeKey)
+    }))
+
   it.effect("of many adoptions at once one is made", () =>
     Effect.gen(function*() {
       const request = chargeFor("adopt-many", period)
