@@ -256,7 +256,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const attached = yield* ledger.attach({ lease: charge.lease, generation: charge.generation, paymentIntentId: payment.id, paymentMethod })
         yield* fault("after-attach", chargeKey)
         if (attached._tag === "Lost") {
-          if (attached.winnerId !== payment.id) yield* cancelOrphan(charge, payment)
+          // Where no object has won yet, the next holder is given this very one by its key: it is left to them.
+          if (attached.winnerId !== null && attached.winnerId !== payment.id) yield* cancelOrphan(charge, payment)
           return yield* leaseLost(charge, "attach")
         }
         return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, takenAtMs)

@@ -1,0 +1,45 @@
+/** A worker that wakes up after its lease, with an object in its hands that the row does not know. */
+import { assert, describe, it } from "@effect/vitest"
+import { ChargeGateway, Ledger, SpendCap } from "@purser/core"
+import { ChargePipeline } from "@purser/engine"
+import { chargeFor, MockGateway } from "@purser/testkit"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+
+const request = chargeFor("cust_1", "2026-07")
+const engine = ChargePipeline.layer.pipe(Layer.provideMerge(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, MockGateway.layer)))
+
+/** The charge in the hands of two workers, the first of which has lost it. */
+const takenOver = Effect.gen(function*() {
+  const ledger = yield* Ledger
+  yield* (yield* SpendCap).open({ ...request, expectedMinor: 1_000_000n, headroomPercent: 110 })
+  const first = yield* ledger.claim(request, "one")
+  yield* TestClock.adjust("1 minute")
+  const [second] = yield* ledger.takeExpired("two", 1)
+  if (first._tag !== "Claimed" || second === undefined) return yield* Effect.die(new Error("not taken over"))
+  return { first: first.charge, second }
+})
+const resume = (charge: Parameters<ChargePipeline["Service"]["resume"]>[0]) => Effect.flatMap(ChargePipeline, (pipeline) => Effect.result(pipeline.resume(charge)))
+const calls = Effect.flatMap(MockGateway, (mock) => mock.calls)
+
+describe("a worker that has lost its lease", () => {
+  it.effect("leaves its object to the next holder, who is given the same one", () =>
+    Effect.gen(function*() {
+      const { first, second } = yield* takenOver
+      assert.strictEqual((yield* resume(first))._tag, "Failure")
+      assert.notInclude(yield* calls, "cancel")
+      assert.strictEqual((yield* resume(second))._tag, "Success")
+      assert.strictEqual((yield* (yield* Ledger).find(request.chargeKey))?.generation, 1)
+      assert.strictEqual(yield* MockGateway.payments("cust_1", "2026-07"), 1)
+    }).pipe(Effect.provide(engine)))
+
+  it.effect("cancels its object when another one is in the row", () =>
+    Effect.gen(function*() {
+      const { first, second } = yield* takenOver
+      const order = { chargeKey: request.chargeKey, request, generation: 1 }
+      const other = yield* (yield* ChargeGateway).create(order, ":other")
+      yield* (yield* Ledger).attach({ lease: second.lease, generation: 1, paymentIntentId: other.id, paymentMethod: "pm_card_visa" })
+      assert.strictEqual((yield* resume(first))._tag, "Failure")
+      assert.include(yield* calls, "cancel")
+    }).pipe(Effect.provide(engine)))
+})
