@@ -3,11 +3,11 @@
  * `docs/protocol.md`. A refund touches no cap: what was paid in a period stays paid out of its room.
  */
 import {
-  AlreadyRefunded, type ChargeError, type ChargeKey, type ClaimedRefund, FaultPoint, Refunded, RefundError, type RefundErrorReason, RefundConflict,
+  AlreadyRefunded, type ChargeError, ChargePause, type ChargeKey, type ClaimedRefund, FaultPoint, Refunded, RefundError, type RefundErrorReason, RefundConflict,
   RefundFailed, RefundGateway, RefundInProgress, type RefundKey, RefundLeaseLost, RefundLedger, type LedgerError, type RefundOutcome, RefundPending,
   RefundRefused, type RefundRequest, RefundTooLarge, ChargeNotPaid
 } from "@purser/core"
-import { type Config, Context, Effect, Layer, Metric, Option, Result } from "effect"
+import { Clock, type Config, Context, Duration, Effect, Layer, Metric, Option, Result } from "effect"
 import { isSpentKey } from "./internal/backoff.ts"
 import { type RefundEvidence, refundOrderOf, refundUntilKnown } from "./internal/refundSteps.ts"
 import { patiently } from "./internal/gatewaySteps.ts"
@@ -27,7 +27,7 @@ export interface RefundSweepReport {
 
 /** Makes refunds, or goes on with claimed ones. Every method needs nothing. */
 export class Refunds extends Context.Service<Refunds, {
-  /** Takes a refund from claim to outcome. The same refund again gets the recorded outcome. */
+  /** Takes a refund from claim to outcome; stored, it waits while charging is paused. The same refund again gets the recorded outcome. */
   readonly refund: (request: RefundRequest) => Effect.Effect<RefundOutcome, RefundFailure>
   /** Takes up refunds that nobody holds any more, and looks at those that settle later, batch by batch. */
   readonly sweepOnce: Effect.Effect<RefundSweepReport, LedgerError>
@@ -43,6 +43,31 @@ export class Refunds extends Context.Service<Refunds, {
       const fault = yield* FaultPoint
       const given = yield* Effect.serviceOption(PipelineOptions)
       const settings = Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig
+
+      // The stores of an app bring the switch along. Where there is none nothing can be paused.
+      const shared = yield* Effect.serviceOption(ChargePause)
+      const whenOpen = Option.isSome(shared) ? shared.value.whenOpen : Effect.void
+
+      /** Waits while charging is paused; the refund is stored, and stays in our hands for as long as this process lives. */
+      const waitWithLease = (claimed: ClaimedRefund) =>
+        Effect.raceFirst(whenOpen, ledger.extend(claimed.lease).pipe(
+          Effect.catch((error) => Effect.as(Effect.logDebug(`the refund's lease is not renewed: ${error.message}`), true)),
+          Effect.delay(Duration.millis(Math.max(50, claimed.leaseLeftMs / 3))),
+          Effect.repeat({ while: (held) => held }),
+          Effect.andThen(Effect.never)
+        ))
+
+      /**
+       * Renews the lease before a call. A process may stand still between the question and the answer: an answer that took
+       * longer than a lease lasts says nothing about now, and is asked for again.
+       */
+      const renew = Effect.fnUntraced(function*(claimed: ClaimedRefund): Effect.fn.Return<void, RefundFailure> {
+        for (;;) {
+          const askedAtMs = yield* Clock.currentTimeMillis
+          if (!(yield* ledger.extend(claimed.lease))) return yield* failed(claimed.chargeKey, new RefundLeaseLost({ operation: "call" }))
+          if ((yield* Clock.currentTimeMillis) - askedAtMs < Math.max(1000, claimed.leaseLeftMs / 2)) return
+        }
+      })
 
       const failed = (chargeKey: ChargeKey, reason: RefundErrorReason) => new RefundError({ reason, chargeKey })
 
@@ -82,9 +107,11 @@ export class Refunds extends Context.Service<Refunds, {
           yield* fault("refund-after-claim", claimed.chargeKey)
           // A process that stood still must not send what another has taken over and, a day later, nothing but this stops.
           const keepLease = Effect.gen(function*() {
+            yield* waitWithLease(claimed)
             yield* fault("refund-before-call", claimed.chargeKey)
-            if (!(yield* ledger.extend(claimed.lease))) return yield* failed(claimed.chargeKey, new RefundLeaseLost({ operation: "call" }))
+            yield* renew(claimed)
           })
+          yield* waitWithLease(claimed)
           const evidence = yield* refundUntilKnown(gateway, settings, claimed, {
             beforeCall: keepLease,
             afterCall: fault("refund-after-call", claimed.chargeKey)
@@ -123,6 +150,8 @@ export class Refunds extends Context.Service<Refunds, {
 
       const batch = 256
       const sweepOnce = Effect.gen(function*() {
+        // What is taken over would only wait in our hands.
+        yield* whenOpen
         let taken = 0
         let settled = 0
         for (;;) {

@@ -1,7 +1,9 @@
 /** `purser pause` and `purser resume`: the switch that stops all charging of a database. */
 import { ChargePause, type Pause, type PauseAct } from "@purser/core"
+import { Database } from "@purser/postgres"
 import { Stores } from "@purser/purser"
 import { DateTime, Effect } from "effect"
+import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
 
 /** A pause in words. */
@@ -23,6 +25,21 @@ export const watchPauses = Effect.gen(function*() {
     Effect.forever,
     Effect.forkScoped
   )
+})
+
+/**
+ * Says that a command waits. Where no other process can end a person's pause (the embedded database), it ends with these words
+ * instead of waiting for ever.
+ */
+export const waitIfPaused = Effect.fnUntraced(function*(nothingDone: string) {
+  yield* watchPauses
+  const pauses = yield* (yield* ChargePause).inForce
+  if ((yield* Database).kind === "pglite" && pauses.some(({ cause }) => cause === "person")) {
+    return yield* new CommandFailed({
+      text: `${nothingDone} \`purser resume stripe\`, then the same command again, goes on.`,
+      status: exitStatus.partial
+    })
+  }
 })
 
 /** Stops charging. */

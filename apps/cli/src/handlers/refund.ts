@@ -3,11 +3,12 @@ import {
   type ChargeIdentity, type ChargeRecord, chargeKeyOf, type Currency, Ledger, Money, type RefundError, refundHoldsMoney, refundKeyOf, RefundLedger,
   type RefundOutcome, type RefundReason, RefundRequest
 } from "@purser/core"
-import { Refunds } from "@purser/engine"
+import { ChargePipeline, Refunds } from "@purser/engine"
 import { Stores } from "@purser/purser"
-import { StripeRefunds } from "@purser/stripe"
+import { StripeGateway, StripeRefunds } from "@purser/stripe"
 import { Effect, Layer, Result } from "effect"
 import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
+import { waitIfPaused } from "./pause.ts"
 import { note, out } from "../ui/Output.ts"
 
 /** What the command line says. */
@@ -82,6 +83,7 @@ export const refund = (identity: ChargeIdentity, options: RefundOptions) =>
       chargeKey, refundId: options.refundId, amountMinor, reason: options.cause, actor: options.actor, note: options.reason,
       ...(options.again ? { again: true } : {})
     })
+    yield* waitIfPaused("Charging is paused, and nothing was refunded.")
     const outcome = yield* (yield* Refunds).refund(request).pipe(
       Effect.catchTag("RefundError", (error): Effect.Effect<never, CommandFailed | RefundError> =>
         Effect.fail(error.isRetryable ? error : refused(refusalText(error, record))))
@@ -91,5 +93,11 @@ export const refund = (identity: ChargeIdentity, options: RefundOptions) =>
       return yield* new CommandFailed({ text: "the refund is not done", status: exitStatus.partial })
     }
   }).pipe(
-    Effect.provide(Refunds.layer.pipe(Layer.provide(StripeRefunds.layer), Layer.provideMerge(Stores.layerConfig)))
+    Effect.scoped,
+    Effect.provide(
+      // The pipeline charges nothing here: it asks whether an outage, which holds refunds too, is over.
+      Layer.mergeAll(Refunds.layer.pipe(Layer.provide(StripeRefunds.layer)), ChargePipeline.layer.pipe(Layer.provide(StripeGateway.layerConfig))).pipe(
+        Layer.provideMerge(Stores.layerConfig)
+      )
+    )
   )

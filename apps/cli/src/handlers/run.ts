@@ -2,7 +2,6 @@
 import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
 import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type PlanReport, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
 import { loopbackTransports, Stores, type TransportName, transportNames, transports } from "@purser/purser"
-import { Database } from "@purser/postgres"
 import { StripeGateway } from "@purser/stripe"
 import { Clock, Config, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
 import { Prompt } from "effect/cli"
@@ -12,7 +11,7 @@ import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
 import { Tty } from "../ui/Tty.ts"
 import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
-import { watchPauses } from "./pause.ts"
+import { waitIfPaused } from "./pause.ts"
 import { checkReport, conflictText, writeReport } from "./reportFile.ts"
 import { type InputNotes, noNotes, runRows, skippedText } from "./runInput.ts"
 import { countsOf, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
@@ -144,18 +143,6 @@ interface PlannedRun {
   readonly startWorkers: Effect.Effect<void, never, Scope.Scope>
 }
 
-/** Says that the run waits. Where no other process can end a person's pause, it ends instead of waiting for ever. */
-const waitIfPaused = Effect.gen(function*() {
-  yield* watchPauses
-  const pauses = yield* (yield* ChargePause).inForce
-  if ((yield* Database).kind === "pglite" && pauses.some(({ cause }) => cause === "person")) {
-    return yield* new CommandFailed({
-      text: "Planned, and nothing charged. `purser resume stripe`, then the same command again, goes on.",
-      status: exitStatus.partial
-    })
-  }
-})
-
 /** Everything after planning. */
 const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, plan, startWorkers }: PlannedRun) {
   const runs = yield* BillingRun
@@ -177,7 +164,7 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   if (options.paused) {
     yield* (yield* ChargePause).pause({ cause: "person", actor: "purser run --paused", reason: `run ${id}` })
   }
-  if (open > 0) yield* waitIfPaused
+  if (open > 0) yield* waitIfPaused("Planned, and nothing charged.")
   if (open > 0) yield* startWorkers
   const summary = yield* open === 0 ? dispatch : withProgress(dispatch, progress, open)
   const inRun = (open: CapReport) => plan.check.totals.some(({ total }) =>
