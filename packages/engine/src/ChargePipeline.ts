@@ -64,6 +64,12 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         yield* fault("after-release", chargeKey)
       })
 
+      /** Room that we took after another holder had settled the charge unpaid and given its room back: nobody else would return it. */
+      const releaseLate = Effect.fnUntraced(function*({ attempt, lease }: ClaimedCharge) {
+        const row = yield* ledger.find(lease.chargeKey)
+        if (row?.attempt === attempt && row.outcome !== null && movedNothing(row.outcome)) yield* release(lease.chargeKey, attempt)
+      })
+
       /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */
       const settle = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome) {
         const { chargeKey } = charge.lease
@@ -81,7 +87,10 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (answer._tag === "LeaseLost") {
           return yield* ledgerFailure(chargeKey, new LeaseLost({ operation: "settle" }))
         }
-        if (answer._tag === "Recorded") yield* checkRecorded(charge, outcome, answer.outcome)
+        if (answer._tag === "Recorded") {
+          yield* checkRecorded(charge, outcome, answer.outcome)
+          if (movedNothing(answer.outcome)) yield* Effect.ignore(releaseLate(charge))
+        }
         if (answer._tag === "Settled") {
           yield* Metric.update(Metric.withAttributes(charges, { state: answer.outcome._tag }), 1)
           if (movedNothing(outcome)) {
@@ -284,7 +293,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           Effect.tapError((error) =>
             error._tag !== "LedgerError"
               ? Effect.ignore(ledger.handBack(charge.lease, settings.handBackMs, error.message))
-              : Effect.void
+              : Effect.ignore(releaseLate(charge))
           ),
           Effect.onInterrupt(() => Effect.ignore(ledger.handBack(charge.lease, 0, "the worker was stopped"))),
           Effect.annotateLogs({ chargeKey: charge.lease.chargeKey })

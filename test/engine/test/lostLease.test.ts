@@ -7,6 +7,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 
 const request = chargeFor("cust_1", "2026-07")
+const declining = chargeFor("cust_2", "2026-07", { paymentMethod: "pm_card_chargeDeclined" })
 const engine = ChargePipeline.layer.pipe(Layer.provideMerge(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, MockGateway.layer)))
 
 /** The charge in the hands of two workers, the first of which has lost it. */
@@ -31,6 +32,21 @@ describe("a worker that has lost its lease", () => {
       assert.strictEqual((yield* resume(second))._tag, "Success")
       assert.strictEqual((yield* (yield* Ledger).find(request.chargeKey))?.generation, 1)
       assert.strictEqual(yield* MockGateway.payments("cust_1", "2026-07"), 1)
+    }).pipe(Effect.provide(engine)))
+
+  it.effect("gives back the room that it took after the charge was declined elsewhere", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const cap = yield* SpendCap
+      yield* cap.open({ ...declining, expectedMinor: 1_000_000n, headroomPercent: 110 })
+      const first = yield* ledger.claim(declining, "one")
+      if (first._tag !== "Claimed") return yield* Effect.die(new Error("not claimed"))
+      yield* TestClock.adjust("1 minute")
+      const [second] = yield* ledger.takeExpired("two", 1)
+      assert.strictEqual((yield* resume(second!))._tag, "Success")
+      yield* resume(first.charge)
+      assert.strictEqual((yield* ledger.find(declining.chargeKey))?.state, "declined")
+      assert.deepStrictEqual((yield* cap.report()).map(({ reservedMinor }) => reservedMinor), [0n])
     }).pipe(Effect.provide(engine)))
 
   it.effect("cancels its object when another one is in the row", () =>

@@ -37,7 +37,8 @@ const main = async () => {
   })
   if (values.seed !== undefined) {
     const scenario = scenarioOf(values.seed)
-    const verdict = await runScenario(scenario)
+    const verdict = await runScenario(scenario, undefined, true)
+    console.log(verdict.lines.join("\n"))
     console.log(JSON.stringify(scenario, (_, value) => typeof value === "bigint" ? Number(value) : value, 2))
     console.log(verdict.violations.length === 0 ? `seed ${values.seed} keeps the promise` : describe(values.seed, scenario, await shrink(scenario), verdict.violations))
     console.log(`${verdict.steps} steps, ${verdict.requests} requests to Stripe, ${verdict.payments} payments, digest ${verdict.digest}`)

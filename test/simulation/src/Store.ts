@@ -10,9 +10,11 @@ import type { Storm } from "./Storm.ts"
 type LedgerShape = Ledger["Service"]
 type CapShape = SpendCap["Service"]
 
-const struck = <E>(storm: Storm, away: E) => <A, E2>(call: Effect.Effect<A, E2>): Effect.Effect<A, E | E2> =>
+const struck = <E>(storm: Storm, who: string, operation: string, away: E) => <A, E2>(asked: Effect.Effect<A, E2>): Effect.Effect<A, E | E2> =>
   Effect.suspend(() => {
     const fault = storm.atStore()
+    const call = Effect.onExit(asked, (exit) => Effect.sync(() => storm.tell(who, operation, exit._tag === "Success" ? exit.value ?? null : exit._tag)))
+    if (fault !== undefined) storm.tell(who, `${operation} meets ${fault.how}`)
     switch (fault?.how) {
       case undefined:
         return call
@@ -28,12 +30,12 @@ const struck = <E>(storm: Storm, away: E) => <A, E2>(call: Effect.Effect<A, E2>)
 /** The ledger of a process. */
 export const ledgerOf = (process: Process, storm: Storm, ledger: LedgerShape): LedgerShape => {
   const reach = (operation: string) => <A>(call: Effect.Effect<A, LedgerError>) =>
-    process.outside(struck(storm, new LedgerError({ reason: new LedgerUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
+    process.outside(struck(storm, process.name, operation, new LedgerError({ reason: new LedgerUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
   return {
     ...ledger,
     claim: (request, worker) => reach("claim")(ledger.claim(request, worker)),
-    attach: (input) => reach("attach")(ledger.attach(input)),
-    settle: (input) => reach("settle")(ledger.settle(input)),
+    attach: (input) => reach(`attach ${input.paymentIntentId}`)(ledger.attach(input)),
+    settle: (input) => reach(`settle ${input.outcome._tag}`)(ledger.settle(input)),
     extend: (lease) => reach("extend")(ledger.extend(lease)),
     handBack: (lease, retryAfterMs, detail) => reach("handBack")(ledger.handBack(lease, retryAfterMs, detail)),
     renew: (input) => reach("renew")(ledger.renew(input)),
@@ -43,7 +45,7 @@ export const ledgerOf = (process: Process, storm: Storm, ledger: LedgerShape): L
     adopt: (input) => reach("adopt")(ledger.adopt(input)),
     page: (period, after, limit) => reach("page")(ledger.page(period, after, limit)),
     releaseDue: (limit) => reach("releaseDue")(ledger.releaseDue(limit)),
-    markReleased: (chargeKey, attempt) => reach("markReleased")(ledger.markReleased(chargeKey, attempt)),
+    markReleased: (chargeKey, attempt) => reach(`markReleased ${chargeKey.slice(0, 6)}`)(ledger.markReleased(chargeKey, attempt)),
     reopen: (input) => reach("reopen")(ledger.reopen(input)),
     attemptsDue: (limit) => reach("attemptsDue")(ledger.attemptsDue(limit)),
     find: (chargeKey) => reach("find")(ledger.find(chargeKey)),
@@ -55,12 +57,12 @@ export const ledgerOf = (process: Process, storm: Storm, ledger: LedgerShape): L
 /** The cap of a process. */
 export const capOf = (process: Process, storm: Storm, cap: CapShape): CapShape => {
   const reach = (operation: string) => <A>(call: Effect.Effect<A, SpendCapError>) =>
-    process.outside(struck(storm, new SpendCapError({ reason: new CapUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
+    process.outside(struck(storm, process.name, operation, new SpendCapError({ reason: new CapUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
   return {
     open: (input) => reach("open")(cap.open(input)),
-    reserve: (input) => reach("reserve")(cap.reserve(input)),
+    reserve: (input) => reach(`reserve ${input.chargeKey.slice(0, 6)} ${input.attempt}`)(cap.reserve(input)),
     reserveByForce: (input) => reach("reserveByForce")(cap.reserveByForce(input)),
-    release: (chargeKey, attempt) => reach("release")(cap.release(chargeKey, attempt)),
+    release: (chargeKey, attempt) => reach(`release ${chargeKey.slice(0, 6)} ${attempt}`)(cap.release(chargeKey, attempt)),
     raise: (input) => reach("raise")(cap.raise(input)),
     close: (scope) => reach("close")(cap.close(scope)),
     report: (period) => reach("report")(cap.report(period))

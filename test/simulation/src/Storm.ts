@@ -12,12 +12,16 @@ type Of<K extends SimFault["kind"]> = Extract<SimFault, { readonly kind: K }>
 /** Asked at every event. */
 export class Storm {
   over = false
+  /** What happens, line by line, for a person who looks at one seed. */
+  readonly lines: Array<string> = []
+  private readonly isTold: boolean
   private readonly counts = new Map<string, number>()
   private readonly kernel: Kernel
   private readonly faults: ReadonlyArray<SimFault>
 
-  constructor(kernel: Kernel, scenario: Scenario) {
+  constructor(kernel: Kernel, scenario: Scenario, isTold: boolean) {
     this.kernel = kernel
+    this.isTold = isTold
     this.faults = scenario.faults
   }
 
@@ -34,6 +38,10 @@ export class Storm {
   /** The fault of a window that is open now. */
   private open<F extends Of<"storeAway" | "stripeAway" | "partition">>(faults: ReadonlyArray<F>): F | undefined {
     return this.over ? undefined : faults.find(({ atMs, forMs }) => atMs <= this.nowMs && this.nowMs < atMs + forMs)
+  }
+
+  tell(who: string, what: string, answer?: unknown) {
+    if (this.isTold) this.lines.push(`${String(this.nowMs).padStart(9)} ${who} ${what}${answer === undefined ? "" : ` => ${JSON.stringify(answer, (_, value) => typeof value === "bigint" ? Number(value) : value).slice(0, 160)}`}`)
   }
 
   private count(event: string): number {

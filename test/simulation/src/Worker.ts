@@ -91,9 +91,13 @@ export class Worker {
           onSuccess: (answer) => {
             if (answer === undefined) return failed("ECONNREFUSED", "connection refused")
             if (method === "POST" && path === "/v1/payment_intents" && answer.status === 200) this.afterIntent(answer.body)
+            storm.tell(process.name, `${method} ${path} ${request.headers?.["idempotency-key"] ?? ""}`, answer.status)
             onEnd({ answer })
           },
-          onFailure: () => failed("ECONNRESET", "the connection was lost")
+          onFailure: () => {
+            storm.tell(process.name, `${method} ${path} is lost`)
+            failed("ECONNRESET", "the connection was lost")
+          }
         })
       )
       const fiber = Effect.runForkWith(kernel.context)(call)
@@ -115,6 +119,7 @@ export class Worker {
     Effect.suspend(() => {
       const { process } = this
       const fault = this.shared.storm.atPlace(place)
+      if (fault !== undefined) this.shared.storm.tell(process.name, `${fault.kind} at ${place}`)
       if (fault?.kind === "kill") this.kill(fault.downMs)
       if (fault?.kind === "freeze") {
         process.freeze()

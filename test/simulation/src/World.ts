@@ -23,6 +23,8 @@ export interface Verdict {
   readonly requests: number
   readonly payments: number
   readonly digest: string
+  /** What happened, when it was asked for. */
+  readonly lines: ReadonlyArray<string>
 }
 
 const period = "2026-10"
@@ -35,9 +37,9 @@ const requestOf = ({ amountMinor, customerId, item, paymentMethod, stripeCustome
 
 const isOpen = (state: string) => state === "planned" || state === "claimed" || state === "attached" || state === "processing"
 
-const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mutant: Mutant | undefined) {
+const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mutant: Mutant | undefined, isTold: boolean) {
   const rng = rngOf(scenario.seed)
-  const storm = new Storm(kernel, scenario)
+  const storm = new Storm(kernel, scenario, isTold)
   const network = new Network(kernel, storm, rng.branch("network"), scenario.clients, mutant)
   const stores = yield* Layer.build(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, ChargePause.layerMemory))
   const ledger = Context.get(stores, Ledger)
@@ -112,6 +114,7 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     simulatedMs: storm.nowMs,
     requests: journal.length,
     payments: books.reduce((sum, entry) => sum + entry.payments, 0),
+    lines: storm.lines,
     digest: digestOf(JSON.stringify([journal, books, told]))
   }
 })
@@ -141,14 +144,15 @@ const weather = Effect.fnUntraced(function*(
 })
 
 /** Runs a scenario. What breaks the world itself is a violation too. */
-export const runScenario = async (scenario: Scenario, mutant?: Mutant): Promise<Verdict> => {
+export const runScenario = async (scenario: Scenario, mutant?: Mutant, isTold = false): Promise<Verdict> => {
   const kernel = new Kernel(rngOf(scenario.seed).branch("kernel"), { PURSER_SWEEP_INTERVAL: "20 seconds" })
-  return kernel.run(Effect.scoped(world(kernel, scenario, mutant)), stepsMax).catch((error: unknown): Verdict => ({
+  return kernel.run(Effect.scoped(world(kernel, scenario, mutant, isTold)), stepsMax).catch((error: unknown): Verdict => ({
     violations: [error instanceof Stuck ? `stuck: ${error.message}` : `broken: ${error instanceof Error ? error.stack : String(error)}`],
     steps: kernel.steps,
     simulatedMs: 0,
     requests: 0,
     payments: 0,
+    lines: [],
     digest: "none"
   }))
 }
