@@ -18,6 +18,9 @@ export const OpaqueId = Schema.String.pipe(Schema.check(Schema.makeFilter((id: s
 /** Which billing of the identity anew; the first billing has none. */
 export const Revision = Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 1, maximum: 1000 })))
 
+// A key is asked for at every step of a charge; beside the request and not in it, so that two requests stay equal.
+const keys = new WeakMap<ChargeRequest, ChargeKey>()
+
 /**
  * A charge request. `item` tells several charges of one customer and period apart; `paymentMethod` is a Stripe id, and
  * without it the customer's default one is used. `revision` names a re-billing that was opened by an
@@ -39,7 +42,11 @@ export class ChargeRequest extends Schema.Class<ChargeRequest>("@purser/core/Cha
 }) {
   /** The idempotency key of this request's identity. */
   get chargeKey(): ChargeKey {
-    return chargeKeyOf(this)
+    const known = keys.get(this)
+    if (known !== undefined) return known
+    const key = chargeKeyOf(this)
+    keys.set(this, key)
+    return key
   }
 }
 

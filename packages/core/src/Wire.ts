@@ -79,7 +79,7 @@ const decodePlainBody = Schema.decodeUnknownResult(PlainBody)
 const decodeJoinedRequests = Schema.decodeUnknownResult(JoinedRequests)
 const decodeRequestEnvelope = Schema.decodeUnknownResult(RequestEnvelope)
 const decodeReplyEnvelope = Schema.decodeUnknownResult(ReplyEnvelope)
-const isWireId = Schema.is(WireId)
+const isWireId = (value: unknown): value is string => typeof value === "string" && value.length > 0 && value.length <= 255
 const decodeJoinedReplies = Schema.decodeUnknownResult(JoinedReplies)
 const encodeOutcome = Schema.encodeSync(ChargeOutcome)
 const encodeError = Schema.encodeSync(SubmitError)
@@ -191,29 +191,39 @@ const readRequestItem = (item: unknown, options: PeriodOptions, fast: RequestRea
  * An answer that cannot be read counts as lost: the sender asks again and gets the recorded outcome. To call it a
  * malformed message would say that nothing was charged, which nobody knows.
  */
-const readReplyItem = (item: unknown): ReadonlyArray<ReplyItem> => {
+const readReplyItem = (item: unknown): ReplyItem | undefined => {
   if (isRecord(item) && typeof item["id"] === "string") {
     const usual = readSucceeded(item["body"])
-    if (usual !== undefined) return [{ id: item["id"], reply: Result.succeed(usual) }]
+    if (usual !== undefined) return { id: item["id"], reply: Result.succeed(usual) }
   }
   const read = decodeReplyEnvelope(item)
-  if (Result.isFailure(read)) return []
+  if (Result.isFailure(read)) return undefined
   const { body, id } = read.success
-  return [{ id, reply: "outcome" in body ? Result.succeed(body.outcome) : Result.fail(body.error) }]
+  return { id, reply: "outcome" in body ? Result.succeed(body.outcome) : Result.fail(body.error) }
 }
 
-const toJoinedBody = (request: ChargeRequest): typeof RequestBody.Type => ({
+const readReplies = (items: ReadonlyArray<unknown>): ReadonlyArray<ReplyItem> => {
+  const read: Array<ReplyItem> = []
+  for (const item of items) {
+    const reply = readReplyItem(item)
+    if (reply !== undefined) read.push(reply)
+  }
+  return read
+}
+
+/** What is undefined is not written. */
+const toJoinedBody = (request: ChargeRequest) => ({
   namespace: request.namespace,
   customer_id: request.customerId,
   billing_period: request.billingPeriod,
-  ...(request.item !== undefined ? { item: request.item } : {}),
-  ...(request.revision !== undefined ? { revision: request.revision } : {}),
+  item: request.item,
+  revision: request.revision,
   amount_minor: request.amountMinor,
   currency: request.currency,
   stripe_customer_id: request.stripeCustomerId,
-  ...(request.paymentMethod !== undefined ? { payment_method: request.paymentMethod } : {}),
-  ...(request.senderKey !== undefined ? { sender_key: request.senderKey } : {}),
-  ...(request.allowFuture === true ? { allow_future: true } : {})
+  payment_method: request.paymentMethod,
+  sender_key: request.senderKey,
+  allow_future: request.allowFuture === true ? true : undefined
 })
 
 const plainError = (error: SubmitError) => ({
@@ -277,6 +287,9 @@ const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
       if (!isRecord(json)) return Result.fail(malformed("expected a JSON object"))
       if (!("v" in json)) return Result.succeed({ form: "plain", seq: readSeq(json["seq"]), request: readPlainBody(json, options) })
       if (json["v"] !== 1) return Result.fail(malformed("this version of the wire is not known; it is 1", "v"))
+      if (isWireId(json["client"]) && Array.isArray(json["items"])) {
+        return Result.succeed({ form: "joined", client: json["client"], items: json["items"].map((item) => readRequestItem(item, options, fast)) })
+      }
       return Result.mapBoth(decodeJoinedRequests(json), {
         onFailure: (error) => malformed(error.message),
         onSuccess: ({ client, items }) => ({
@@ -288,10 +301,9 @@ const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
     }),
   decodeReplies: (text) =>
     Result.flatMap(parseJson(text), (json) =>
-      Result.mapBoth(decodeJoinedReplies(json), {
-        onFailure: (error) => malformed(error.message),
-        onSuccess: ({ items }) => items.flatMap(readReplyItem)
-      })),
+      isRecord(json) && json["v"] === 1 && Array.isArray(json["items"])
+        ? Result.succeed(readReplies(json["items"]))
+        : Result.mapBoth(decodeJoinedReplies(json), { onFailure: (error) => malformed(error.message), onSuccess: ({ items }) => readReplies(items) })),
   encodeRequests: (client, items) =>
     JSON.stringify({
       v: 1,

@@ -41,7 +41,8 @@ export const replyTo = ({ amount_minor }: Order) => ({
 })
 
 /** One charge, and the outcome of a handler that takes the money. */
-export const chargeOf = (index: number): ChargeRequest => chargeFor(`cust_${index}`, "2026-07", { amountMinor: 1000 + index })
+// As a sender of usual charges makes it: nobody has allowed a period that has not begun.
+export const chargeOf = (index: number): ChargeRequest => chargeFor(`cust_${index}`, "2026-07", { amountMinor: 1000 + index, allowFuture: false })
 export const paid = ({ amountMinor, chargeKey }: ChargeRequest) =>
   new Succeeded({
     chargeKey,

@@ -7,12 +7,57 @@ import { type BillingPeriod, type PeriodOptions, parsePeriod } from "../BillingP
 import { type ChargeKey, defaultNamespace } from "../ChargeKey.ts"
 import { Succeeded } from "../ChargeOutcome.ts"
 import { ChargeRequest } from "../ChargeRequest.ts"
-import { currencyRule, parseCurrency } from "../Currency.ts"
+import { type Currency, currencyRule, parseCurrency } from "../Currency.ts"
 import { Result } from "effect"
 import { idProblem } from "./idProblem.ts"
 
-/** An instance of a class whose values have been checked already. */
-const instance = <A extends object>(of: { readonly prototype: A }, values: object): A => Object.assign(Object.create(of.prototype), values)
+/**
+ * Instances whose values have been checked already, with their fields in the order of the class. A function that assigns
+ * them one by one makes objects that the engine of the language handles faster than what `Object.create` gives.
+ */
+const RequestImpl = function(this: { -readonly [Key in keyof ChargeRequest]: ChargeRequest[Key] }, from: ChargeRequestFields) {
+  this.namespace = from.namespace
+  this.customerId = from.customerId
+  this.billingPeriod = from.billingPeriod
+  if (from.item !== undefined) this.item = from.item
+  this.amountMinor = from.amountMinor
+  this.currency = from.currency
+  this.stripeCustomerId = from.stripeCustomerId
+  if (from.paymentMethod !== undefined) this.paymentMethod = from.paymentMethod
+  if (from.senderKey !== undefined) this.senderKey = from.senderKey
+  if (from.allowFuture) this.allowFuture = true
+} as unknown as { new(from: ChargeRequestFields): ChargeRequest; prototype: ChargeRequest }
+RequestImpl.prototype = ChargeRequest.prototype
+
+interface ChargeRequestFields {
+  readonly namespace: string
+  readonly customerId: string
+  readonly billingPeriod: BillingPeriod
+  readonly item: string | undefined
+  readonly amountMinor: ChargeRequest["amountMinor"]
+  readonly currency: Currency
+  readonly stripeCustomerId: string
+  readonly paymentMethod: string | undefined
+  readonly senderKey: string | undefined
+  readonly allowFuture: boolean
+}
+
+const SucceededImpl = function(
+  this: { -readonly [Key in keyof Succeeded]: Succeeded[Key] },
+  chargeKey: ChargeKey,
+  alreadySettled: boolean,
+  paymentIntentId: string,
+  chargeId: string | null,
+  amountReceivedMinor: number
+) {
+  this._tag = "Succeeded"
+  this.chargeKey = chargeKey
+  this.alreadySettled = alreadySettled
+  this.paymentIntentId = paymentIntentId
+  this.chargeId = chargeId
+  this.amountReceivedMinor = amountReceivedMinor
+} as unknown as { new(chargeKey: ChargeKey, alreadySettled: boolean, paymentIntentId: string, chargeId: string | null, amountReceivedMinor: number): Succeeded; prototype: Succeeded }
+SucceededImpl.prototype = Succeeded.prototype
 
 const isId = (value: unknown): value is string => typeof value === "string" && idProblem(value) === undefined
 const periodsMax = 256
@@ -31,7 +76,8 @@ export const makeRequestReader = (options: PeriodOptions) => {
   }
   return (body: Record<string, unknown>): ChargeRequest | undefined => {
     const { allow_future, amount_minor, billing_period, currency, customer_id, item, namespace = defaultNamespace, payment_method, revision, sender_key, stripe_customer_id } = body
-    if (allow_future !== undefined || revision !== undefined || sender_key !== undefined) return undefined
+    if (revision !== undefined || allow_future !== undefined && allow_future !== true) return undefined
+    if (sender_key !== undefined && (typeof sender_key !== "string" || sender_key.length > 255)) return undefined
     if (!isId(customer_id) || !isId(stripe_customer_id) || !isId(namespace)) return undefined
     if (item !== undefined && !isId(item)) return undefined
     if (payment_method !== undefined && !isId(payment_method)) return undefined
@@ -39,18 +85,20 @@ export const makeRequestReader = (options: PeriodOptions) => {
     const billingPeriod = periodOf(billing_period)
     const code = parseCurrency(currency)
     if (billingPeriod === undefined || code === undefined) return undefined
-    const amountMinor = Number(amount_minor)
+    const amountMinor = Number(amount_minor) as ChargeRequest["amountMinor"]
     const { minimumMinor, stepMinor } = currencyRule(code)
     if (amountMinor < minimumMinor || amountMinor % stepMinor !== 0) return undefined
-    return instance(ChargeRequest, {
+    return new RequestImpl({
       namespace,
       customerId: customer_id,
       billingPeriod,
-      ...(item === undefined ? {} : { item }),
+      item,
       amountMinor,
       currency: code,
       stripeCustomerId: stripe_customer_id,
-      ...(payment_method === undefined ? {} : { paymentMethod: payment_method })
+      paymentMethod: payment_method,
+      senderKey: sender_key,
+      allowFuture: allow_future === true
     })
   }
 }
@@ -66,7 +114,7 @@ export const readSucceeded = (body: unknown): Succeeded | undefined => {
   const { alreadySettled, amountReceivedMinor, chargeId, chargeKey, paymentIntentId }: Partial<Record<keyof Succeeded, unknown>> = outcome
   if (!isChargeKey(chargeKey) || typeof alreadySettled !== "boolean" || typeof paymentIntentId !== "string") return undefined
   if (chargeId !== null && typeof chargeId !== "string" || !Number.isSafeInteger(amountReceivedMinor)) return undefined
-  return instance(Succeeded, { _tag: "Succeeded", chargeKey, alreadySettled, paymentIntentId, chargeId, amountReceivedMinor })
+  return new SucceededImpl(chargeKey, alreadySettled, paymentIntentId, chargeId, Number(amountReceivedMinor))
 }
 
 /** Writes the outcome of an answer that says paid. */
