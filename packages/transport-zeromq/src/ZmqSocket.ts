@@ -1,12 +1,12 @@
 /**
- * One ZeroMQ socket for the length of a scope: one fiber receives for the socket's whole life, one fiber sends.
+ * One ZeroMQ socket for the length of a scope: one reader for the socket's whole life, one writer.
  *
  * A pending receive is never given up while the socket lives, because the addon would hand the next message to the
  * abandoned call: stopping means closing. The routing id is a fresh UUID for each socket, because libzmq numbers peers
  * alike in every process, so that a late answer could reach another one. State is kept here, never on the addon's objects.
  */
 import type { TransportError } from "@purser/core"
-import { type Cause, Deferred, Effect, Fiber, Metric, Queue, Schedule, type Scope } from "effect"
+import { type Cause, Effect, Metric, Queue, Schedule, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Dealer, Event, Message, Pair, Publisher, Pull, Push, Request, Router, Subscriber, XPublisher } from "zeromq"
 import type { Endpoint } from "./Endpoint.ts"
@@ -15,6 +15,7 @@ import { makeSeal, makeUnseal } from "./internal/frameSeal.ts"
 import { nativeError, openError, sendError, type Zeromq } from "./internal/native.ts"
 import { observe } from "./internal/observe.ts"
 import { type Security, securityOf } from "./internal/security.ts"
+import { makeSocketWriter, type Posted } from "./internal/socketWriter.ts"
 import type { SocketSettings } from "./SocketSettings.ts"
 import { ZmqMetrics } from "./ZmqMetrics.ts"
 
@@ -34,6 +35,8 @@ export interface ZmqSocket {
   readonly incoming: Queue.Dequeue<Frames, Cause.Done>
   /** Succeeds when libzmq took the message. `Backpressure`, `PeerUnreachable` and `Closed` mean that it did not. */
   readonly send: (frames: OutgoingFrames) => Effect.Effect<void, TransportError>
+  /** The same without a fiber. */
+  readonly post: (frames: OutgoingFrames, posted: Posted) => void
   /** Waits until the messages of earlier calls of `send` are with libzmq. */
   readonly flush: Effect.Effect<void>
   /** Connects to what is new in the list and disconnects from what is no longer in it; bound addresses stay. */
@@ -64,16 +67,13 @@ export interface ZmqSocketOptions {
   readonly seals?: boolean | undefined
   /** Leaves seals where they are: for who passes messages on, and is not the one who reads them. */
   readonly passesSeals?: boolean | undefined
+  /** Gets what is received instead of the queue; what comes after it is read when it calls `more`. It must not throw. */
+  readonly hear?: ((batch: ReadonlyArray<Frames>, more: () => void) => void) | undefined
   /** Whom a connecting socket expects, if not the settings' `serverKey`. */
   readonly peerKey?: CurvePublicKey | undefined
 }
 
 type Native = Request | Router | Dealer | Push | Pull | Publisher | XPublisher | Subscriber | Pair
-
-interface Outgoing {
-  readonly frames: OutgoingFrames | null
-  readonly done: Deferred.Deferred<void, TransportError>
-}
 
 const batchMax = 256
 
@@ -155,7 +155,7 @@ const bind = (socket: Native, { address }: Endpoint, settings: SocketSettings) =
     Effect.mapBoth({ onFailure: (error) => openError(error, address), onSuccess: () => socket.lastEndpoint ?? address })
   )
 
-/** Opens a socket, binds and connects it, and starts its two fibers. */
+/** Opens a socket, binds and connects it, and starts to read. */
 export const openZmqSocket = Effect.fnUntraced(function*(
   zmq: Zeromq,
   options: ZmqSocketOptions
@@ -167,7 +167,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   // In-process connections have no events. Detached: see `observe`.
   if (options.endpoints.some(({ address }) => !address.startsWith("inproc://"))) yield* Effect.forkDetach(observe(socket.events, routingId, options.onEvent))
 
-  // Any call while a bind is under way fails, so that the fibers start after it.
+  // Any call while a bind is under way fails, so that reading and writing start after it.
   const bound = yield* Effect.forEach(
     options.endpoints.filter(({ attach }) => attach === "bind"),
     (endpoint) => bind(socket, endpoint, options.settings)
@@ -190,11 +190,17 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   yield* reach(options.endpoints)
 
   const incoming = yield* Queue.bounded<Frames, Cause.Done>(queueMax)
+  const { hear } = options
   if ("receive" in socket) {
     const unseal = options.passesSeals === true ? (frames: Frames) => frames : makeUnseal(options.settings.curve)
-    yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: nativeError }).pipe(
+    // The addon also rejects for a wake-up without a message; only a closed socket is the end.
+    const read = (): void => {
+      if (socket.closed || hear === undefined) return
+      receiveBatch(socket, []).then((batch) => hear(batch.map(unseal), read), read)
+    }
+    if (hear !== undefined) read()
+    else yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: nativeError }).pipe(
       Effect.flatMap((batch) => Queue.offerAll(incoming, batch.map(unseal))),
-      // The addon also rejects for a wake-up without a message; only a closed socket is the end.
       Effect.catch((error) => socket.closed ? Effect.fail(error) : Effect.logDebug("receive again", error.code)),
       Effect.forever,
       Effect.ensuring(Queue.end(incoming)),
@@ -203,38 +209,24 @@ export const openZmqSocket = Effect.fnUntraced(function*(
     )
   }
 
-  const outgoing = yield* Queue.bounded<Outgoing, Cause.Done>(queueMax)
-  const write = ({ done, frames }: Outgoing) =>
-    frames === null
-      ? Deferred.succeed(done, undefined)
-      : Effect.tryPromise({
-        try: () => "send" in socket ? socket.send([...frames]) : Promise.reject(new Error("a socket of this kind does not send")),
-        catch: nativeError
-      }).pipe(
-        Effect.retry({ while: ({ code }) => code === "EAGAIN" && !socket.closed, times: Math.floor(options.sendTimeoutMs / sendTurnMs) }),
-        Effect.mapError((error) => sendError(error, label, socket.closed, options.settings.highWaterMark)),
-        Effect.exit, Effect.flatMap((exit) => Deferred.done(done, exit)))
-  const writer = yield* Queue.take(outgoing).pipe(
-    Effect.flatMap((message) => Effect.uninterruptible(write(message))),
-    Effect.forever,
-    Effect.ignore,
-    Effect.forkScoped
-  )
-  // Runs first: closing settles the pending receive and send, and the writer then refuses what is still queued.
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => socket.close()).pipe(
-      Effect.andThen(Queue.end(outgoing)),
-      Effect.andThen(Fiber.await(writer)),
-      Effect.andThen(Queue.end(incoming))
-    )
-  )
+  const writer = makeSocketWriter({
+    send: (frames) => "send" in socket ? socket.send([...frames]) : Promise.reject(new Error("a socket of this kind does not send")),
+    isClosed: () => socket.closed,
+    againMax: Math.floor(options.sendTimeoutMs / sendTurnMs),
+    errorOf: (error) => sendError(error, label, socket.closed, options.settings.highWaterMark)
+  })
+  // Runs first: closing settles the pending receive and send, and the writer then refuses what is still left.
+  yield* Effect.addFinalizer(() => Effect.sync(() => socket.close()).pipe(Effect.andThen(writer.settled), Effect.andThen(Queue.end(incoming))))
 
   const sealed = options.seals === true && options.settings.curve !== undefined ? makeSeal(options.settings.curve) : (frames: OutgoingFrames) => frames
-  const put = (frames: OutgoingFrames | null) =>
-    Effect.gen(function*() {
-      const done = yield* Deferred.make<void, TransportError>()
-      const taken = yield* Queue.offer(outgoing, { frames, done })
-      return yield* taken ? Deferred.await(done) : Effect.fail(sendError(nativeError("closed"), label, true, 0))
-    })
-  return { routingId, bound, incoming, send: (frames) => put(sealed(frames)), flush: Effect.ignore(put(null)), reach }
+  const post = (frames: OutgoingFrames, posted: Posted) => writer.post(sealed(frames), posted)
+  return {
+    routingId,
+    bound,
+    incoming,
+    post,
+    send: (frames) => Effect.callback((resume) => post(frames, (error) => resume(error === undefined ? Effect.void : Effect.fail(error)))),
+    flush: Effect.callback((resume) => writer.post(null, () => resume(Effect.void))),
+    reach
+  }
 })

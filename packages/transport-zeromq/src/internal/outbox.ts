@@ -14,6 +14,8 @@ export interface WayBack {
   /** Whether the peer takes exactly one answer for each message, as a REQ socket does. */
   readonly whole: boolean
   readonly send: (text: string) => Effect.Effect<void, TransportError>
+  /** The same without a fiber, where there is one socket. */
+  readonly post?: ((text: string, posted: (error: TransportError | undefined) => void) => void) | undefined
   /** Told when all answers to the message have been sent or given up. */
   readonly ended?: Effect.Effect<void> | undefined
 }
@@ -24,7 +26,9 @@ export interface Outbox<Reply> {
   readonly send: (back: WayBack, text: string, ended: ReadonlyArray<Effect.Effect<void>>) => void
   /** Lays an answer to those that leave together. `ended`: it is the last one of its message. */
   readonly put: (back: WayBack, item: ReplyOut<Reply>, ended: boolean) => void
-  /** Sends what has been laid together, which happens by itself in the next turn. */
+  /** What is laid from now on waits for `flush`. */
+  readonly hold: () => void
+  /** Sends what has been laid together, which happens by itself in the next turn unless it is held. */
   readonly flush: () => void
   /** Sends that are under way, or laid together. */
   readonly size: () => number
@@ -48,6 +52,7 @@ export const makeOutbox = <Reply>(
   let batches = new Map<string, Batch<Reply>>()
   let sending = 0
   let scheduled = false
+  let held = false
 
   const idle = () => {
     if (sending === 0 && batches.size === 0) outbox.onIdle()
@@ -59,34 +64,44 @@ export const makeOutbox = <Reply>(
       idle()
     })
   }
-  const sent = (back: WayBack, text: string) =>
-    Effect.catch(back.send(text), (error) =>
-      Effect.andThen(Metric.update(ZmqMetrics.unroutableReplies, 1), Effect.logDebug("a reply was not sent", error.message)))
-  const flushBatch = ({ back, ended, items }: Batch<Reply>) =>
-    begin(
-      items.length <= joinMax && ended.length === 0 ? sent(back, join(items)) : Effect.gen(function*() {
-        for (let at = 0; at < items.length; at += joinMax) yield* sent(back, join(items.slice(at, at + joinMax)))
-        for (const told of ended) yield* told
-      })
-    )
+  const lost = (error: TransportError) => Effect.andThen(Metric.update(ZmqMetrics.unroutableReplies, 1), Effect.logDebug("a reply was not sent", error.message))
+  const sent = (back: WayBack, text: string) => Effect.catch(back.send(text), lost)
+  const dispatch = (back: WayBack, text: string) => {
+    if (back.post === undefined) return begin(sent(back, text))
+    sending++
+    back.post(text, (error) => {
+      sending--
+      if (error !== undefined) begin(lost(error))
+      else idle()
+    })
+  }
+  const flushBatch = ({ back, ended, items }: Batch<Reply>) => {
+    if (items.length <= joinMax && ended.length === 0) return dispatch(back, join(items))
+    begin(Effect.gen(function*() {
+      for (let at = 0; at < items.length; at += joinMax) yield* sent(back, join(items.slice(at, at + joinMax)))
+      for (const told of ended) yield* told
+    }))
+  }
 
   const outbox: Outbox<Reply> = {
     onIdle: () => undefined,
     size: () => sending + batches.size,
-    send: (back, text, ended) => begin(ended.length === 0 ? sent(back, text) : Effect.andThen(sent(back, text), Effect.all(ended, { discard: true }))),
+    send: (back, text, ended) => ended.length === 0 ? dispatch(back, text) : begin(Effect.andThen(sent(back, text), Effect.all(ended, { discard: true }))),
     put: (back, item, ended) => {
       let batch = batches.get(back.key)
       if (batch === undefined) batches.set(back.key, batch = { back, items: [], ended: [] })
       batch.items.push(item)
       if (ended && back.ended !== undefined) batch.ended.push(back.ended)
-      if (scheduled) return
+      if (held || scheduled) return
       scheduled = true
       run(Effect.andThen(Effect.yieldNow, Effect.sync(() => {
         scheduled = false
         outbox.flush()
       })))
     },
+    hold: () => void (held = true),
     flush: () => {
+      held = false
       if (batches.size === 0) return
       const ready = batches
       batches = new Map()

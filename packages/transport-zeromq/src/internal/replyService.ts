@@ -25,8 +25,17 @@ export type Arrival =
 export interface ReplyDesk {
   readonly incoming: Queue.Dequeue<Frames, Cause.Done>
   readonly open: (frames: Frames) => Effect.Effect<Arrival>
+  /** Another way than `incoming` and `open`, without a fiber. */
+  readonly direct?: DirectDesk | undefined
   /** Waits until the answers of earlier sends are with libzmq. */
   readonly flush: Effect.Effect<void>
+}
+
+/** A desk whose messages come one after the other, and need nothing to be opened. */
+export interface DirectDesk {
+  /** Gives what has come, and what comes, to a listener, which calls `more` when it is done with a batch. */
+  readonly listen: (hear: (batch: ReadonlyArray<Frames>, more: () => void) => void) => void
+  readonly open: (frames: Frames) => Arrival
 }
 
 /** Limits of the service. */
@@ -82,36 +91,53 @@ export const serveReplies = <Req, Reply, A, E>(
         body: Buffer.concat([...payload])
       }))
 
-    const take = Effect.fnUntraced(function*(frames: Frames) {
-      const arrival = yield* desk.open(frames)
+    /** Takes a message, or gives what is to be done instead. */
+    const take = (frames: Frames, arrival: Arrival): Effect.Effect<void> | undefined => {
       if (arrival._tag === "Unserved") {
-        return yield* Effect.andThen(Metric.update(ZmqMetrics.refusedRequests, 1), bury(null, frames, arrival.reason))
+        return Effect.andThen(Metric.update(ZmqMetrics.refusedRequests, 1), bury(null, frames, arrival.reason))
       }
       const { back, payload } = arrival
       const { principal, refused } = senderOf(frames)
       const body = payload.length === 1 ? payload[0] : undefined
-      const malformed = (reason: MalformedMessage) => Effect.andThen(bury(principal, payload, reason), refuse(back, app.refuseUnread(reason)))
-      if (body === undefined) return yield* malformed(new MalformedMessage({ detail: "expected one frame of JSON", field: null }))
+      const malformed = (reason: TransportErrorReason) => Effect.andThen(bury(principal, payload, reason), refuse(back, app.refuseUnread(reason)))
+      if (body === undefined) return malformed(new MalformedMessage({ detail: "expected one frame of JSON", field: null }))
       if (body.length > options.requestMaxBytes) {
-        return yield* malformed(new MalformedMessage({ detail: `${body.length} bytes are more than ${options.requestMaxBytes}`, field: null }))
+        return malformed(new MalformedMessage({ detail: `${body.length} bytes are more than ${options.requestMaxBytes}`, field: null }))
       }
       const text = decodeText(body)
-      if (Result.isFailure(text)) return yield* malformed(text.failure)
+      if (Result.isFailure(text)) return malformed(text.failure)
       const read = app.read(text.success)
-      if (Result.isFailure(read)) {
-        yield* bury(principal, payload, read.failure)
-        return yield* refuse(back, app.refuseUnread(read.failure))
-      }
+      if (Result.isFailure(read)) return malformed(read.failure)
       const call = read.success
       if (refused !== null) {
         const reason = new Unauthorized({ detail: refused })
-        return yield* Effect.all([Metric.update(ZmqMetrics.refusedPeers, 1), bury(principal, payload, reason), refuseAll(back, call, reason)], { discard: true })
+        return Effect.all([Metric.update(ZmqMetrics.refusedPeers, 1), bury(principal, payload, reason), refuseAll(back, call, reason)], { discard: true })
       }
-      if (call.malformed !== undefined) yield* bury(principal, payload, call.malformed)
-      if (closing) return yield* refuseAll(back, call, new PeerUnreachable({ endpoint: options.label, detail: "the server is closing" }))
-      if (workbench.taken() >= options.takenMax) return yield* refuseAll(back, call, new Backpressure({ endpoint: options.label, window: options.takenMax }))
-      workbench.take(back, call, principal === null ? context : Context.add(context, Principal, principal))
-    })
+      const goOn = (): Effect.Effect<void> | undefined => {
+        if (closing) return refuseAll(back, call, new PeerUnreachable({ endpoint: options.label, detail: "the server is closing" }))
+        if (workbench.taken() >= options.takenMax) return refuseAll(back, call, new Backpressure({ endpoint: options.label, window: options.takenMax }))
+        workbench.take(back, call, principal === null ? context : Context.add(context, Principal, principal))
+        return undefined
+      }
+      return call.malformed === undefined ? goOn() : Effect.andThen(bury(principal, payload, call.malformed), Effect.suspend(() => goOn() ?? Effect.void))
+    }
+
+    const hear = (open: DirectDesk["open"]) => (batch: ReadonlyArray<Frames>, more: () => void): void => {
+      let at = 0
+      const goOn = (): void => {
+        outbox.hold()
+        while (at < batch.length) {
+          const frames = batch[at++]!
+          const instead = take(frames, open(frames))
+          if (instead === undefined) continue
+          outbox.flush()
+          return void Effect.runForkWith(context)(instead).addObserver(goOn)
+        }
+        outbox.flush()
+        more()
+      }
+      goOn()
+    }
 
     yield* Effect.addFinalizer(() =>
       Effect.gen(function*() {
@@ -126,8 +152,9 @@ export const serveReplies = <Req, Reply, A, E>(
       })
     )
     // It goes on while the finalizer drains, so that late requests are refused instead of left without an answer.
-    yield* Queue.takeAll(desk.incoming).pipe(
-      Effect.flatMap((batch) => Effect.forEach(batch, take, { discard: true })),
+    if (desk.direct !== undefined) desk.direct.listen(hear(desk.direct.open))
+    else yield* Queue.takeAll(desk.incoming).pipe(
+      Effect.flatMap((batch) => Effect.forEach(batch, (frames) => Effect.flatMap(desk.open(frames), (arrival) => take(frames, arrival) ?? Effect.void), { discard: true })),
       // Those that are ready already leave at once, joined over the frames that came together.
       Effect.andThen(Effect.sync(outbox.flush)),
       Effect.forever,

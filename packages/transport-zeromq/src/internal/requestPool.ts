@@ -1,17 +1,19 @@
 /**
- * Many requests over a few REQ sockets. Each socket is worked by one fiber, which takes what waits, joins it into one
- * frame and sends that frame until every item is answered or the attempts are used up.
+ * Many requests over a few REQ sockets. A socket that is free takes what waits, joins it into one frame and sends that
+ * frame until every item is answered or the attempts are used up. An attempt that is answered in full is plain callbacks;
+ * opening a socket, and everything after a first attempt that was not, is a fiber.
  *
  * Answers are matched by the request's id on the socket that asked; what matches nothing is counted and dropped. Only
  * troubles of the transport are tried again here: an error of the worker is an answer.
  */
 import { Backpressure, Closed, RetriesExhausted, TransportError } from "@purser/core"
-import { Cause, Data, Deferred, Effect, Exit, Metric, Option, Queue, Result, type Schedule, type Scope } from "effect"
+import { Cause, Clock, Data, Deferred, Effect, Exit, Fiber, Latch, Metric, Result, type Schedule, type Scope } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Frames } from "../ZmqSocket.ts"
 import { makeIds } from "./ids.ts"
 import { type ClientWire, joinChars, type WindowClient } from "./windowClient.ts"
 import { type LazyPirate, type LazyPirateOptions, makeLazyPirate } from "./lazyPirate.ts"
+import { makeLine } from "./line.ts"
 
 /** Limits of a pool, and what it needs to speak. */
 export interface RequestPoolOptions<Req, A, E> extends LazyPirateOptions {
@@ -36,34 +38,50 @@ class Unanswered extends Data.TaggedError("Unanswered")<{}> {}
 interface Entry<Req, A, E> {
   readonly id: string
   readonly request: Req
-  readonly answer: Deferred.Deferred<A, E | TransportError>
+  /** Gets the answer; use `end`. */
+  readonly done: (exit: Exit.Exit<A, E | TransportError>) => void
   /** Servers' refusals, at most one an attempt. */
-  readonly refusals: Array<TransportError>
-  abandoned: boolean
-  /** Tells the socket's fiber that nobody waits for this entry any more. */
-  onAbandon: Effect.Effect<unknown>
+  refusals: ReadonlyArray<TransportError>
+  /** Answered, or given up by who waited for it. */
+  over: boolean
+  /** Tells the socket that nobody waits for this entry any more. */
+  onAbandon: () => void
 }
 
-const isOpen = <Req, A, E>(entry: Entry<Req, A, E>) => !entry.abandoned && !Deferred.isDoneUnsafe(entry.answer)
-const withKey = (error: TransportError, chargeKey: string | null) => new TransportError({ reason: error.reason, chargeKey })
+/** One socket's work. */
+interface Slot {
+  readonly pirate: LazyPirate
+  /** When the attempt without a fiber is over. */
+  dueMs: number
+  expire: () => void
+}
 
-/** Gives each entry its answer. Fails while an entry is without one, so that the frame is sent again. */
-const distribute = <Req, A, E>(wire: ClientWire<Req, A, E>, entries: ReadonlyArray<Entry<Req, A, E>>, frames: Frames) =>
-  Effect.gen(function*() {
-    const replies = wire.decodeReplies(frames.map((frame) => frame.toString("utf8")).join(""), entries)
-    if (Result.isFailure(replies)) {
-      yield* Metric.update(ZmqMetrics.strayReplies, 1)
-      yield* Effect.logWarning("a reply cannot be read", replies.failure.message)
-      return yield* new Unanswered()
-    }
-    for (const { id, reply } of replies.success) {
-      const entry = entries.find((candidate) => candidate.id === id)
-      if (entry === undefined) yield* Metric.update(ZmqMetrics.strayReplies, 1)
-      else if (Result.isFailure(reply) && reply.failure instanceof TransportError && reply.failure.isRetryable) entry.refusals.push(reply.failure)
-      else yield* Deferred.done(entry.answer, Result.isSuccess(reply) ? Exit.succeed(reply.success) : Exit.fail(reply.failure))
-    }
-    if (entries.some(isOpen)) return yield* new Unanswered()
-  })
+const isOpen = <Req, A, E>(entry: Entry<Req, A, E>) => !entry.over
+const noop = () => undefined
+const withKey = (error: TransportError, chargeKey: string | null) => new TransportError({ reason: error.reason, chargeKey })
+const end = <Req, A, E>(entry: Entry<Req, A, E>, exit: Exit.Exit<A, E | TransportError>) => {
+  if (entry.over) return
+  entry.over = true
+  entry.done(exit)
+}
+
+/** Gives each entry its answer, and tells whether none is left without one, else the frame is sent again. */
+const distribute = <Req, A, E>(wire: ClientWire<Req, A, E>, entries: ReadonlyArray<Entry<Req, A, E>>, frames: Frames, run: (effect: Effect.Effect<void>) => unknown): boolean => {
+  const stray = Metric.update(ZmqMetrics.strayReplies, 1)
+  const text = frames.length === 1 ? frames[0]!.toString("utf8") : frames.map((frame) => frame.toString("utf8")).join("")
+  const replies = wire.decodeReplies(text, entries)
+  if (Result.isFailure(replies)) {
+    run(Effect.andThen(stray, Effect.logWarning("a reply cannot be read", replies.failure.message)))
+    return false
+  }
+  for (const { id, reply } of replies.success) {
+    const entry = entries.find((candidate) => candidate.id === id)
+    if (entry === undefined) run(stray)
+    else if (Result.isFailure(reply) && reply.failure instanceof TransportError && reply.failure.isRetryable) entry.refusals = [...entry.refusals, reply.failure]
+    else end(entry, Result.isSuccess(reply) ? Exit.succeed(reply.success) : Exit.fail(reply.failure))
+  }
+  return !entries.some(isOpen)
+}
 
 /** What to say of an entry whose attempts are used up. Only when each attempt was refused is it known what came of them. */
 const verdict = (refusals: ReadonlyArray<TransportError>, error: TransportError | Unanswered, attempts: number, endpoint: string): TransportError => {
@@ -74,100 +92,200 @@ const verdict = (refusals: ReadonlyArray<TransportError>, error: TransportError 
   return new TransportError({ reason: new RetriesExhausted({ endpoint, attempts }), chargeKey: null })
 }
 
-/** Sends a frame until every entry is answered; entries that are left get the last refusal or `RetriesExhausted`. */
-const work = Effect.fnUntraced(function*<Req, A, E>(options: RequestPoolOptions<Req, A, E>, pirate: LazyPirate, entries: ReadonlyArray<Entry<Req, A, E>>) {
+/** Sends a frame until every entry is answered; entries that are left get the last refusal or `RetriesExhausted`. `first`: how a first attempt has failed. */
+const work = Effect.fnUntraced(function*<Req, A, E>(
+  options: RequestPoolOptions<Req, A, E>,
+  pirate: LazyPirate,
+  entries: ReadonlyArray<Entry<Req, A, E>>,
+  run: (effect: Effect.Effect<void>) => unknown,
+  first?: TransportError | Unanswered
+) {
   let attempts = 0
-  const attempt = Effect.suspend(() => {
+  const attempt = Effect.suspend((): Effect.Effect<void, TransportError | Unanswered> => {
     const open = entries.filter(isOpen)
     attempts++
+    if (attempts === 1 && first !== undefined) return Effect.andThen(pirate.recycle, Effect.fail(first))
     return pirate.ask(
       attempts,
       (client) => options.wire.encodeRequests(client, open.map(({ id, request }) => ({ id, request, deadlineMs: options.timeoutMs }))),
-      (frames) => distribute(options.wire, open, frames)
+      (frames) => Effect.suspend(() => distribute(options.wire, open, frames, run) ? Effect.void : Effect.fail(new Unanswered()))
     )
   })
   const abandoned = yield* Deferred.make<void>()
-  const check = Effect.suspend(() => entries.some(isOpen) ? Effect.void : Deferred.succeed(abandoned, undefined))
+  const check = () => {
+    if (!entries.some(isOpen)) Deferred.doneUnsafe(abandoned, Effect.void)
+  }
   for (const entry of entries) entry.onAbandon = check
+  check()
 
   yield* attempt.pipe(
     Effect.retry(options.retry),
     Effect.raceFirst(Deferred.await(abandoned)),
     Effect.catch((error) =>
-      Effect.forEach(entries.filter(isOpen), (entry) => Deferred.fail(entry.answer, withKey(verdict(entry.refusals, error, attempts, options.label), options.keyOf(entry.request))))
+      Effect.sync(() => entries.filter(isOpen).forEach((entry) => end(entry, Exit.fail(withKey(verdict(entry.refusals, error, attempts, options.label), options.keyOf(entry.request))))))
     ),
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause)
         ? Effect.interrupt
-        : Effect.forEach(entries.filter(isOpen), (entry) => Deferred.failCause(entry.answer, Cause.die(Cause.squash(cause))))
+        : Effect.sync(() => entries.filter(isOpen).forEach((entry) => end(entry, Exit.die(Cause.squash(cause)))))
     )
   )
 })
 
 /** Makes a pool; its sockets are opened when they are first needed, and closed with the scope. */
 export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: RequestPoolOptions<Req, A, E>): Effect.fn.Return<WindowClient<Req, A, E>, never, Scope.Scope> {
-  const queue = yield* Queue.dropping<Entry<Req, A, E>>(options.waitingMax)
-  const entries = new Set<Entry<Req, A, E>>()
+  type One = Entry<Req, A, E>
+  const { keyOf, label, sizeOf, timeoutMs, wire } = options
+  const clock = yield* Clock.Clock
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const queue = makeLine<One>()
+  let waiting = 0
+  /** Taken, and too long for the frame that it was taken for. */
+  let held: One | undefined
+  const entries = new Set<One>()
+  const fibers = new Set<Fiber.Fiber<void>>()
+  const busy = yield* Latch.make(false)
   const nextId = makeIds()
   let closed = false
-  const closedError = new TransportError({ reason: new Closed({ endpoint: options.label, detail: "the client has been closed" }), chargeKey: null })
+  const closedError = new TransportError({ reason: new Closed({ endpoint: label, detail: "the client has been closed" }), chargeKey: null })
 
+  const slots = Array.from({ length: options.sockets }, (): Slot => ({ pirate: makeLazyPirate(options), dueMs: Infinity, expire: noop }))
+  // The last one that was used is the next one: a socket is opened when all that there are have work.
+  const free = slots.toReversed()
+
+  const takeOne = (): One | undefined => {
+    if (held !== undefined) {
+      const one = held
+      held = undefined
+      return one
+    }
+    const one = queue.take()
+    if (one !== undefined) waiting--
+    return one
+  }
+  /** What leaves in one frame: a fair share, so that one frame does not hold what idle sockets could carry. */
+  const takeShare = (): ReadonlyArray<One> => {
+    const share = Math.min(options.joinMax, Math.ceil((waiting + (held === undefined ? 0 : 1)) / options.sockets))
+    const taken: Array<One> = []
+    let chars = 0
+    while (taken.length < share) {
+      const one = takeOne()
+      if (one === undefined) break
+      if (one.over) continue
+      chars += sizeOf?.(one.request) ?? 0
+      if (chars > joinChars && taken.length > 0) {
+        held = one
+        break
+      }
+      taken.push(one)
+    }
+    return taken
+  }
+
+  const release = (slot: Slot) => {
+    free.push(slot)
+    next()
+  }
+  const fork = (effect: Effect.Effect<void>, ended: () => void) => {
+    const fiber = run(effect)
+    fibers.add(fiber)
+    fiber.addObserver(() => {
+      fibers.delete(fiber)
+      ended()
+    })
+  }
+  const persist = (slot: Slot, some: ReadonlyArray<One>, first?: TransportError | Unanswered) =>
+    fork(work(options, slot.pirate, some, run, first), () => release(slot))
+
+  const begin = (slot: Slot, some: ReadonlyArray<One>) => {
+    const settle = () => {
+      slot.dueMs = Infinity
+      slot.expire = noop
+      for (const one of some) one.onAbandon = noop
+    }
+    const asked = slot.pirate.askNow(
+      (client) => wire.encodeRequests(client, some.map(({ id, request }) => ({ id, request, deadlineMs: timeoutMs }))),
+      (answer) => {
+        settle()
+        if (answer instanceof TransportError) persist(slot, some, answer)
+        else if (distribute(wire, some, answer, run)) release(slot)
+        else persist(slot, some, new Unanswered())
+      }
+    )
+    if (!asked) return persist(slot, some)
+    slot.dueMs = clock.currentTimeMillisUnsafe() + timeoutMs
+    slot.expire = () => {
+      settle()
+      run(Metric.update(ZmqMetrics.timeouts, 1))
+      persist(slot, some, slot.pirate.timedOut(1))
+    }
+    const abandoned = () => {
+      if (some.some(isOpen)) return
+      settle()
+      fork(slot.pirate.recycle, () => release(slot))
+    }
+    for (const one of some) one.onAbandon = abandoned
+    busy.openUnsafe()
+  }
+  const next = () => {
+    if (closed) return
+    while (free.length > 0) {
+      const some = takeShare()
+      if (some.length === 0) {
+        if (waiting === 0 && held === undefined) return
+        continue
+      }
+      begin(free.pop()!, some)
+    }
+  }
+
+  // One fiber for the deadlines of all sockets.
+  yield* Effect.sleep(Math.min(100, Math.max(1, timeoutMs / 10))).pipe(
+    Effect.andThen(Effect.sync(() => {
+      const nowMs = clock.currentTimeMillisUnsafe()
+      for (const slot of slots) if (slot.dueMs <= nowMs) slot.expire()
+      if (slots.every(({ dueMs }) => dueMs === Infinity)) busy.closeUnsafe()
+    })),
+    (turn) => Effect.andThen(busy.await, turn),
+    Effect.forever,
+    Effect.forkScoped
+  )
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       closed = true
-      return Effect.forEach(entries, (entry) => Deferred.fail(entry.answer, withKey(closedError, options.keyOf(entry.request))), { discard: true })
+      for (const one of entries) end(one, Exit.fail(withKey(closedError, keyOf(one.request))))
+      return Effect.andThen(Fiber.interruptAll([...fibers]), Effect.forEach(slots, ({ pirate }) => pirate.recycle, { discard: true }))
     })
   )
 
-  const slot = Effect.gen(function*() {
-    const pirate = yield* makeLazyPirate(options)
-    /** Taken, and too long for the frame that it was taken for. */
-    let held: Entry<Req, A, E> | undefined
-    return yield* Effect.gen(function*() {
-      const taken = [held ?? (yield* Queue.take(queue))]
-      held = undefined
-      // A fair share, so that one frame does not hold what idle sockets could carry.
-      const share = Math.min(options.joinMax, Math.ceil((1 + (yield* Queue.size(queue))) / options.sockets))
-      let chars = options.sizeOf?.(taken[0]!.request) ?? 0
-      while (taken.length < share) {
-        const next = yield* Queue.poll(queue)
-        if (Option.isNone(next)) break
-        chars += options.sizeOf?.(next.value.request) ?? 0
-        if (chars > joinChars) {
-          held = next.value
-          break
-        }
-        taken.push(next.value)
+  const submit = (request: Req) =>
+    Effect.callback<A, E | TransportError>((resume) => {
+      if (closed) return resume(Effect.fail(withKey(closedError, keyOf(request))))
+      if (waiting >= options.waitingMax) {
+        return resume(Effect.fail(new TransportError({ reason: new Backpressure({ endpoint: label, window: options.waitingMax }), chargeKey: keyOf(request) })))
       }
-      const open = taken.filter(isOpen)
-      if (open.length > 0) yield* work(options, pirate, open)
-    }).pipe(Effect.forever)
-  })
-  yield* Effect.forEach(Array.from({ length: options.sockets }), () => Effect.forkScoped(slot), { discard: true })
-
-  const submit = Effect.fnUntraced(function*(request: Req) {
-      const entry: Entry<Req, A, E> = {
+      const entry: One = {
         id: nextId(),
         request,
-        answer: yield* Deferred.make<A, E | TransportError>(),
+        done: (exit) => {
+          entries.delete(entry)
+          resume(exit)
+        },
         refusals: [],
-        abandoned: false,
-        onAbandon: Effect.void
-      }
-      if (closed) return yield* withKey(closedError, options.keyOf(request))
-      if (!(yield* Queue.offer(queue, entry))) {
-        const full = new Backpressure({ endpoint: options.label, window: options.waitingMax })
-        return yield* new TransportError({ reason: full, chargeKey: options.keyOf(request) })
+        over: false,
+        onAbandon: noop
       }
       entries.add(entry)
-      return yield* Deferred.await(entry.answer).pipe(
-        Effect.onInterrupt(() => Effect.suspend(() => {
-          entry.abandoned = true
-          return entry.onAbandon
-        })),
-        Effect.ensuring(Effect.sync(() => entries.delete(entry)))
-      )
-  })
+      queue.add(entry)
+      waiting++
+      next()
+      return Effect.sync(() => {
+        if (entry.over) return
+        entry.over = true
+        entries.delete(entry)
+        entry.onAbandon()
+      })
+    })
   return {
     submit,
     submitAll: (from, write) =>

@@ -7,10 +7,13 @@ import { type Config, Effect } from "effect"
 import type { PatternServerOptions } from "../PatternOptions.ts"
 import type { AnnouncedAddresses } from "./addresses.ts"
 import { makeChargeServer } from "./chargeServer.ts"
+import type { Frames } from "../ZmqSocket.ts"
+import { makeEar } from "./ear.ts"
 import { openEnvelope } from "./envelope.ts"
 import { loadZeromq } from "./native.ts"
 import { labelOf, readEndpoints, settingsOf, wireOf } from "./patternOptions.ts"
 import type { ServerPlace } from "./replyServer.ts"
+import type { Arrival } from "./replyService.ts"
 import { openServerSocket } from "./serverSocket.ts"
 
 /** What it takes beside the common settings. */
@@ -34,22 +37,30 @@ export const openRouterPlace = Effect.fnUntraced(function*(
   return {
     transport: options.transport,
     label: labelOf(endpoints),
-    openDesk: Effect.map(
-      openServerSocket(zmq, { kind: "router", endpoints, settings, announced, handover: options.handover }),
-      (socket) => ({
-        incoming: socket.incoming,
-        flush: socket.flush,
-        open: (frames) => {
+    openDesk: Effect.suspend(() => {
+      const ear = makeEar()
+      return Effect.map(openServerSocket(zmq, { kind: "router", endpoints, settings, announced, handover: options.handover, hear: ear.hear }), (socket) => {
+        const open = (frames: Frames): Arrival => {
           const { envelope, payload } = openEnvelope(frames, behindForwarder)
-          const back = {
-            key: envelope.length === 1 ? `=${envelope[0]!.toString("latin1")}` : envelope.map((frame) => frame.toString("hex")).join("."),
-            whole: envelope[envelope.length - 1]?.length === 0,
-            send: (text: string) => socket.send([...envelope, text])
+          return {
+            _tag: "Arrival",
+            payload,
+            back: {
+              key: envelope.length === 1 ? `=${envelope[0]!.toString("latin1")}` : envelope.map((frame) => frame.toString("hex")).join("."),
+              whole: envelope[envelope.length - 1]?.length === 0,
+              send: (text) => socket.send([...envelope, text]),
+              post: (text, posted) => socket.post([...envelope, text], posted)
+            }
           }
-          return Effect.succeed({ _tag: "Arrival" as const, back, payload })
+        }
+        return {
+          incoming: socket.incoming,
+          flush: socket.flush,
+          open: (frames) => Effect.sync(() => open(frames)),
+          direct: { listen: ear.listen, open }
         }
       })
-    )
+    })
   }
 })
 

@@ -7,7 +7,7 @@ import type { AnnouncedAddresses } from "./addresses.ts"
 import type { Zeromq } from "./native.ts"
 
 /** How to open it. */
-export interface ServerSocketOptions extends Pick<ZmqSocketOptions, "handover"> {
+export interface ServerSocketOptions extends Pick<ZmqSocketOptions, "handover" | "hear"> {
   readonly kind: "router" | "pull" | "subscriber" | "pair"
   readonly endpoints: ReadonlyArray<Endpoint>
   readonly settings: SocketSettings

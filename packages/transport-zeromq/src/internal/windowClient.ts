@@ -255,7 +255,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
         }),
       submitAll: (from, write) =>
         Effect.callback((resume) => {
-          const replies: Array<ReplyOf<A, E>> = new Array(from.length)
+          const replies = Array.from<ReplyOf<A, E>>({ length: from.length })
           let left = from.length
           if (left === 0) return resume(Effect.succeed(replies))
           const done = (reply: ReplyOf<A, E>, index: number) => {

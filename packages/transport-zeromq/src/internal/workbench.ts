@@ -93,8 +93,12 @@ export const makeWorkbench = <Req, Reply, A, E>(
       const { ask, frame, request } = job
       // Its sender has given up and asks again; doing the old request too would make a backlog endless.
       if (clock.currentTimeMillisUnsafe() - frame.atMs > Math.max(0, ask.deadlineMs)) return refuse(job, new Backpressure({ endpoint: label, window: concurrency }))
+      const made = Result.try({ try: () => app.handle(request), catch: (defect) => defect })
+      const effect = Result.isSuccess(made) ? made.success : Effect.die(made.failure)
+      // One that is done already needs no fiber.
+      if (Exit.isExit(effect)) return ended(job, effect as Exit.Exit<A, E>)
       running.add(job)
-      const fiber = Effect.runForkWith(frame.context)(Effect.suspend(() => app.handle(request)))
+      const fiber = Effect.runForkWith(frame.context)(effect)
       job.fiber = fiber
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) {
