@@ -5,11 +5,15 @@
  * state: an account decides which ids exist, this table only says what a card does when it is charged.
  */
 
-/** A refusal by the card network: Stripe's `code`, its `decline_code` where it has one, and the public message. */
+/** What an issuer may say about another try, by way of Stripe. */
+export type AdviceCode = "confirm_card_data" | "do_not_try_again" | "try_again_later"
+
+/** A refusal by the card network: Stripe's `code`, its `decline_code` and the issuer's advice where there are any, and the public message. */
 export interface Decline {
   readonly code: "card_declined" | "expired_card" | "incorrect_cvc" | "processing_error" | "authentication_required"
   readonly declineCode: string | undefined
   readonly message: string
+  readonly adviceCode?: AdviceCode
 }
 
 /** When a card asks its holder to authenticate: never, on session only (a prior set-up covers the rest), or always. */
@@ -151,10 +155,22 @@ const banks: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
   ["debitNotAuthorized", bank("1116", declined("debit_not_authorized", "The customer has notified their bank that this payment was unauthorized."))]
 ])
 
+const advices: ReadonlyArray<readonly [name: string, code: AdviceCode]> = [
+  ["AdviceConfirmCardData", "confirm_card_data"], ["AdviceDoNotTryAgain", "do_not_try_again"], ["AdviceTryAgainLater", "try_again_later"]
+]
+
+/** A card that is declined may bear an advice behind its name, as in `chargeDeclinedAdviceDoNotTryAgain`: the simulator's own. */
+const byTableName = (name: string): Behaviour | undefined => {
+  const advice = advices.find(([suffix]) => name.endsWith(suffix))
+  if (advice === undefined) return table.get(name)
+  const behaviour = table.get(name.slice(0, -advice[0].length))
+  return behaviour?.decline === undefined ? undefined : { ...behaviour, decline: { ...behaviour.decline, adviceCode: advice[1] } }
+}
+
 const byCardName = (name: string): Behaviour | undefined => {
-  const known = table.get(name)
+  const known = byTableName(name)
   if (known !== undefined) return known
-  if (name.startsWith("visa_")) return table.get(name.slice(5))
+  if (name.startsWith("visa_")) return byTableName(name.slice(5))
   // pm_card_de, pm_card_us …: a card that succeeds, issued in that country.
   return /^[a-z]{2}$/.test(name) ? works : undefined
 }
@@ -179,4 +195,4 @@ export const isTestId = (id: string): boolean =>
  * The behaviour of an id made at first use: the test name in its last part if there is one
  * (`cus_7_chargeDeclinedLostCard`), else a card that succeeds.
  */
-export const ofAnyId = (id: string): Behaviour => table.get(id.slice(id.lastIndexOf("_") + 1)) ?? works
+export const ofAnyId = (id: string): Behaviour => byTableName(id.slice(id.lastIndexOf("_") + 1)) ?? works

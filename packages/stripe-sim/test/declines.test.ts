@@ -103,6 +103,28 @@ describe("test payment methods that decline", () => {
     }
   }
 
+  for (const [suffix, advice] of [["AdviceDoNotTryAgain", "do_not_try_again"], ["AdviceConfirmCardData", "confirm_card_data"], ["AdviceTryAgainLater", "try_again_later"], ["", undefined]] as const) {
+    it.effect(`the issuer's advice: ${advice ?? "none"}`, () =>
+      Effect.gen(function*() {
+        const sim = yield* StripeSim.make()
+        const intent = yield* create(sim, `pm_card_visa_chargeDeclinedInsufficientFunds${suffix}`)
+        const error = yield* refusal(() => sdk(sim).paymentIntents.confirm(intent.id, { off_session: true }))
+        assert.deepStrictEqual([error.decline_code, (error.raw as Stripe.StripeRawError).advice_code], ["insufficient_funds", advice])
+        const now = yield* call(() => sdk(sim).paymentIntents.retrieve(intent.id))
+        assert.strictEqual(now.last_payment_error?.advice_code, advice)
+        const charge = yield* call(() => sdk(sim).charges.retrieve(error.charge ?? ""))
+        assert.strictEqual(charge.outcome?.advice_code, advice ?? null)
+      }))
+  }
+
+  it.effect("an advice alone declines nothing: such a test card does not exist", () =>
+    Effect.gen(function*() {
+      const sim = yield* StripeSim.make()
+      const error = yield* refusal(() =>
+        sdk(sim).paymentIntents.create({ amount: 1999, currency: "usd", customer: "cus_1", payment_method: "pm_card_visaAdviceDoNotTryAgain" }))
+      assert.strictEqual(error.code, "resource_missing")
+    }))
+
   it.effect("a new card on the same intent succeeds after a decline", () =>
     Effect.gen(function*() {
       const sim = yield* StripeSim.make()

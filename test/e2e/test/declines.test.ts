@@ -44,6 +44,28 @@ it.live("E5: hard and soft declines, one call each; a person's retry with a good
       assert.deepInclude(JSON.parse(caps.stdout)[0], { reservedMinor: 2000 })
     })), 240_000)
 
+it.live("the issuer's advice decides, as Stripe tells it: the same code is asked again, or left to a person", () =>
+  atDesk((desk) =>
+    Effect.gen(function*() {
+      const waits = { PURSER_DUNNING_WAITS: "1 second" }
+      const rows = [
+        row("later", "pm_card_chargeDeclinedAdviceTryAgainLater"), row("never", "pm_card_chargeDeclinedAdviceDoNotTryAgain"),
+        row("data", "pm_card_chargeDeclinedInsufficientFundsAdviceConfirmCardData"), row("lost", "pm_card_chargeDeclinedLostCardAdviceTryAgainLater")
+      ]
+      assert.deepInclude((yield* bill(desk, rows, waits)).json, { succeeded: 0, declined: 4 })
+      assert.deepInclude(yield* show(desk, "later"), { state: "declined", decline: { kind: "soft", remedy: "wait" } })
+      const hard: ReadonlyArray<string> = ["never", "data", "lost"]
+      const kinds = yield* Effect.forEach(hard, (customer) =>
+        Effect.map(show(desk, customer), ({ decline, nextAttemptAtMs, outcome }) =>
+          [(decline as { readonly kind: string }).kind, nextAttemptAtMs, (outcome as { readonly adviceCode: string }).adviceCode]))
+      assert.deepStrictEqual(kinds, [["hard", null, "do_not_try_again"], ["hard", null, "confirm_card_data"], ["hard", null, "try_again_later"]])
+      const due = yield* Effect.repeat(desk.purser(["retry", "--due", "--json"], waits), { until: ({ json }) => json?.["due"] !== 0 })
+      assert.deepInclude(due.json, { due: 1, Declined: 1 })
+      assert.deepInclude(yield* show(desk, "later"), { attempt: 2 })
+      assert.strictEqual((yield* confirms(desk)).length, 5)
+      assert.deepStrictEqual(yield* desk.paid, [])
+    })), 240_000)
+
 it.live("soft declines that are due are asked again as the next attempt, until policy ends", () =>
   atDesk((desk) =>
     Effect.gen(function*() {

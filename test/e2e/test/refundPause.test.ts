@@ -1,13 +1,13 @@
 /** Refunds under `purser pause stripe`: they wait, nothing fails, and each goes back once. The simulator's books are the judge. */
 import { assert, describe, it } from "@effect/vitest"
-import { ChargePause, RefundLedger } from "@purser/core"
+import { ChargePause, type RefundLedger } from "@purser/core"
 import { Refunds } from "@purser/engine"
 import { PgChargePause } from "@purser/postgres"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { Effect, Fiber, Layer } from "effect"
-import { atDesk, csv, desk } from "../src/Desk.ts"
+import { csv, type Desk, desk } from "../src/Desk.ts"
 import { paidCharge, refundFor, refundsOf, refundWorld, stateOf } from "../src/RefundWorld.ts"
 import { stores } from "../src/Store.ts"
 
@@ -47,7 +47,7 @@ for (const [name, database] of TestDatabase.layers) {
 }
 
 describe("purser refund while charging is paused", () => {
-  const paid = Effect.fnUntraced(function*(at: Parameters<Parameters<typeof atDesk>[0]>[0]) {
+  const paid = Effect.fnUntraced(function*(at: Desk) {
     const run = yield* at.purser(["run", at.write("bill.csv", csv("acme,2026-07,30.00,USD,cus_T001,pm_T001,base")), "--expected-total", "100.00", "--yes"])
     assert.strictEqual(run.code, 0, run.stderr)
     assert.strictEqual((yield* at.purser(["pause", "stripe", "--reason", "an incident", "--actor", "ops"])).code, 0)

@@ -33,11 +33,13 @@ export interface Problem {
   readonly intent?: IntentRecord | undefined
   readonly method?: PaymentMethodRecord | undefined
   readonly declineCode?: string | undefined
+  readonly adviceCode?: string | undefined
   readonly charge?: string | undefined
 }
 
 const errorBody = (problem: Problem, requestId: string): { readonly error: Stripe.StripeRawError } => {
   const error: Stripe.StripeRawError = {}
+  if (problem.adviceCode !== undefined) error.advice_code = problem.adviceCode
   if (problem.charge !== undefined) error.charge = problem.charge
   if (problem.code !== undefined) error.code = problem.code
   if (problem.declineCode !== undefined) error.decline_code = problem.declineCode
@@ -92,6 +94,7 @@ export const declined = (
     message: decline.message,
     code: decline.code,
     declineCode: decline.declineCode,
+    adviceCode: decline.adviceCode,
     charge: chargeRecord.id,
     intent,
     method: intent === undefined ? undefined : method

@@ -101,6 +101,7 @@ export const paymentMethod = (r: PaymentMethodRecord): Stripe.PaymentMethod => {
 }
 
 const lastPaymentError = (failure: IntentFailure): Stripe.PaymentIntent.LastPaymentError => ({
+  ...(failure.decline.adviceCode === undefined ? {} : { advice_code: failure.decline.adviceCode }),
   ...(failure.chargeId === undefined ? {} : { charge: failure.chargeId }),
   code: failure.decline.code,
   ...(failure.decline.declineCode === undefined ? {} : { decline_code: failure.decline.declineCode }),
@@ -195,7 +196,7 @@ export const charge = (
   metadata: r.metadata,
   on_behalf_of: null,
   outcome: {
-    advice_code: null,
+    advice_code: r.decline?.adviceCode ?? null,
     network_advice_code: null,
     network_decline_code: null,
     network_status: r.decline === null ? "approved_by_network" : "declined_by_network",
