@@ -2,15 +2,17 @@
  * Long runs: `pnpm simulate [--seeds N] [--hours H] [--from S] [--seed S]`. Runs N seeds (1000), or seeds for H hours, on all
  * processors; ends with 1 and a shrunk schedule at the first seed that fails. `--seed S` runs that one and tells what happens in it.
  */
+import { fork } from "node:child_process"
 import { availableParallelism } from "node:os"
+import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
-import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
 import { describe, shrink } from "../src/hunt.ts"
 import { scenarioOf } from "../src/Scenario.ts"
 import { runScenario } from "../src/World.ts"
 
 // The traces of errors that are part of a world cost a tenth of its time.
-Error.stackTraceLimit = isMainThread ? 10 : 0
+const isChild = process.send !== undefined && process.argv[2] === "seeds"
+Error.stackTraceLimit = isChild ? 0 : 10
 
 interface Done {
   readonly seed: number
@@ -32,7 +34,7 @@ const main = async () => {
   const { values } = parseArgs({
     options: {
       seeds: { type: "string" }, hours: { type: "string" }, from: { type: "string", default: "1" }, seed: { type: "string" },
-      threads: { type: "string", default: String(availableParallelism()) }
+      processes: { type: "string", default: String(availableParallelism()) }
     }
   })
   if (values.seed !== undefined) {
@@ -52,12 +54,15 @@ const main = async () => {
   let failed = false
   const sum = { seeds: 0, steps: 0, requests: 0, payments: 0, simulatedMs: 0 }
   const isOver = () => failed || next >= first + seeds || (hours !== undefined && Date.now() - beganMs > hours * 3_600_000)
-  await Promise.all(Array.from({ length: Number(values.threads) }, () => new Promise<void>((resolve, reject) => {
-    const worker = new Worker(new URL(import.meta.url), { workerData: "seeds" })
+  await Promise.all(Array.from({ length: Number(values.processes) }, () => new Promise<void>((resolve, reject) => {
+    const worker = fork(fileURLToPath(import.meta.url), ["seeds"])
+    let over = false
     const goOn = () => {
-      if (isOver()) void worker.terminate().then(() => resolve())
-      else worker.postMessage(next++)
+      over = isOver()
+      if (over) worker.disconnect()
+      else worker.send(next++)
     }
+    worker.on("exit", (code) => over ? resolve() : reject(new Error(`a process of the simulation ended with ${code}`)))
     worker.on("error", reject)
     worker.on("message", (done: Done) => {
       sum.seeds += 1
@@ -79,5 +84,5 @@ const main = async () => {
   return failed ? 1 : 0
 }
 
-if (isMainThread) process.exitCode = await main()
-else if (workerData === "seeds") parentPort!.on("message", (seed: number) => void runSeed(seed).then((done) => parentPort!.postMessage(done)))
+if (isChild) process.on("message", (seed: number) => void runSeed(seed).then((done) => process.send!(done)))
+else process.exitCode = await main()

@@ -3,7 +3,7 @@
  * to the wrong client. A client has an id for each life, and a worker that is down takes nothing.
  */
 import {
-  ChargeClient, type ChargeHandler, type ChargeOutcome, type ChargeReply, ChargeServer, LedgerError, LedgerUnavailable, RequestTimeout,
+  type ChargeClient, type ChargeHandler, type ChargeOutcome, type ChargeReply, type ChargeServer, LedgerError, LedgerUnavailable, RequestTimeout,
   RetriesExhausted, type SubmitError, TransportError, Wire
 } from "@purser/core"
 import { Deferred, Effect, Queue, Result } from "effect"

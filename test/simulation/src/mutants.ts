@@ -88,7 +88,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     gateway: (gateway) => ({
       ...gateway,
       confirm: (order, input) =>
-        Effect.catch(gateway.confirm(order, input), (error) => Effect.fail(error.outcome === "unknown" ? declinedAs(order, "no answer") : error))
+        Effect.mapError(gateway.confirm(order, input), (error) => error.outcome === "unknown" ? declinedAs(order, "no answer") : error)
     })
   },
   {
@@ -99,8 +99,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     gateway: (gateway) => ({
       ...gateway,
       confirm: (order, input) =>
-        Effect.catch(gateway.confirm(order, input), (error) =>
-          error.outcome !== "unknown" ? Effect.fail(error) : Effect.map(gateway.retrieve(order, input.id), (payment) => ({
+        Effect.catchIf(gateway.confirm(order, input), (error) => error.outcome === "unknown", () =>
+          Effect.map(gateway.retrieve(order, input.id), (payment) => ({
             ...payment, status: "succeeded" as const, amountReceivedMinor: payment.amountMinor, chargeId: payment.chargeId ?? "ch_believed"
           })))
     })
@@ -264,10 +264,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: 600,
     shows: /a client was told that it is paid, and it is not/,
     handler: (handler) => (request) =>
-      Effect.catch(handler(request), (error) =>
-        error.outcome === "unknown" && error._tag === "ChargeError"
-          ? Effect.succeed(new Succeeded({ chargeKey: request.chargeKey, alreadySettled: false, paymentIntentId: "pi_soon", chargeId: null, amountReceivedMinor: request.amountMinor }))
-          : Effect.fail(error)),
+      Effect.catchIf(handler(request), (error) => error.outcome === "unknown" && error._tag === "ChargeError", () =>
+        Effect.succeed(new Succeeded({ chargeKey: request.chargeKey, alreadySettled: false, paymentIntentId: "pi_soon", chargeId: null, amountReceivedMinor: request.amountMinor }))),
     fits: ({ charges }) => charges.some(({ paymentMethod }) => paymentMethod?.includes("Declined") === true || paymentMethod?.includes("authentication") === true)
   },
   {
@@ -278,8 +276,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     gateway: (gateway) => ({
       ...gateway,
       confirm: (order, input) =>
-        Effect.catch(gateway.confirm(order, input), (error) =>
-          Effect.fail(error.reason._tag === "GatewayUnavailable" && error.reason.status !== null ? declinedAs(order, "500") : error))
+        Effect.mapError(gateway.confirm(order, input), (error) =>
+          error.reason._tag === "GatewayUnavailable" && error.reason.status !== null ? declinedAs(order, "500") : error)
     })
   },
   {
