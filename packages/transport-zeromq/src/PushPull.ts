@@ -14,6 +14,7 @@ import { type AnnouncedAddresses } from "./internal/addresses.ts"
 import { chargeClient, chargeKeyOfRequest, speaking, textRequests } from "./internal/chargeClient.ts"
 import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
+import { makeEar } from "./internal/ear.ts"
 import { senderOf } from "./internal/frameSeal.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, mayBeRemote, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
@@ -119,8 +120,17 @@ const openPlace = Effect.fnUntraced(function*(
     label,
     openDesk: Effect.gen(function*() {
       const returns = yield* openReturns({ zmq, settings, allowPlain, acknowledge, label, producersMax: options.producersMax ?? 64 })
-      const pull = yield* openServerSocket(zmq, { kind: "pull", endpoints, settings, announced })
+      const ear = makeEar()
+      const pull = yield* openServerSocket(zmq, { kind: "pull", endpoints, settings, announced, hear: ear.hear })
       return {
+        direct: {
+          listen: ear.listen,
+          open: (frames) => {
+            const { publicKey, refused } = senderOf(frames)
+            const back = refused === null && frames.length > 1 && frames[0]!.length > 0 ? returns.known(frames[0]!.toString("utf8"), publicKey) : undefined
+            return back === undefined ? undefined : { _tag: "Arrival", back, payload: frames.slice(1) }
+          }
+        },
         incoming: pull.incoming,
         flush: returns.flush,
         open: (frames) =>

@@ -2,7 +2,7 @@
 import { ChargeClient, ChargeServer } from "@purser/core"
 import { PushPull, ReqRep, RouterDealer, ZmqTransport } from "@purser/transport-zeromq"
 import { Context, Effect, Layer, type Scope } from "effect"
-import { chargeOf, order, orderOf, paid, type Pattern, type Program, replyTo, window } from "./messages.ts"
+import { chargeOf, order, type Order, orderOf, paid, type Pattern, type Program, replyTo, window } from "./messages.ts"
 
 const services = { "router-dealer": RouterDealer, "push-pull": PushPull, "req-rep": ReqRep } as const
 const layers = {
@@ -17,8 +17,27 @@ export const serveOurs = (pattern: Pattern, program: Program, endpoint: string):
     ? Effect.flatMap(ChargeServer, (server) => server.serve((request) => Effect.succeed(paid(request)))).pipe(Effect.provide(layers[pattern][1]({ endpoint })))
     : services[pattern].serve({ ...order, endpoint }, (request) => Effect.succeed(replyTo(request)))
 
-const each = (concurrency: number, request: (index: number) => Effect.Effect<unknown, unknown>) => (count: number) =>
-  Effect.forEach(Array.from({ length: count }, (_, index) => index), request, { concurrency, discard: true })
+/** As many callers as may be in flight, each with one request after the other. */
+const each = (callers: number, request: (index: number) => Effect.Effect<unknown, unknown>) => (count: number) => {
+  let at = 0
+  const caller = Effect.whileLoop({ while: () => at < count, body: () => request(at++), step: () => undefined })
+  return Effect.all(Array.from({ length: callers }, () => caller), { concurrency: "unbounded", discard: true })
+}
+
+/** One caller with a batch after the other: a program that bills reads its rows so. */
+const batchOf = 10_000
+const inBatches = (requestAll: (orders: ReadonlyArray<Order>) => Effect.Effect<unknown, unknown>) => (count: number) => {
+  let at = 0
+  return Effect.whileLoop({
+    while: () => at < count,
+    body: () => {
+      const from = at
+      at = Math.min(count, at + batchOf)
+      return requestAll(Array.from({ length: at - from }, (_, index) => orderOf(from + index)))
+    },
+    step: () => undefined
+  })
+}
 
 /** Sends a number of messages and waits for the answers. */
 export const connectOurs = Effect.fnUntraced(function*(pattern: Pattern, program: Program, endpoint: string, most: number): Effect.fn.Return<(count: number) => Effect.Effect<unknown, unknown>, unknown, Scope.Scope> {
@@ -31,6 +50,6 @@ export const connectOurs = Effect.fnUntraced(function*(pattern: Pattern, program
     return each(concurrency, (index) => client.submit(charges[index]!))
   }
   const { request, requestAll } = yield* services[pattern].client({ ...order, ...options })
-  if (program === "batch") return (count) => requestAll(Array.from({ length: count }, (_, index) => orderOf(index)))
+  if (program === "batch") return inBatches(requestAll)
   return each(concurrency, (index) => request(orderOf(index)))
 })

@@ -14,8 +14,8 @@ export interface WayBack {
   /** Whether the peer takes exactly one answer for each message, as a REQ socket does. */
   readonly whole: boolean
   readonly send: (text: string) => Effect.Effect<void, TransportError>
-  /** The same without a fiber, where there is one socket. */
-  readonly post?: ((text: string, posted: (error: TransportError | undefined) => void) => void) | undefined
+  /** The same without a fiber; false where that cannot be. */
+  readonly post?: ((text: string, posted: (error: TransportError | undefined) => void) => boolean) | undefined
   /** Told when all answers to the message have been sent or given up. */
   readonly ended?: Effect.Effect<void> | undefined
 }
@@ -67,13 +67,15 @@ export const makeOutbox = <Reply>(
   const lost = (error: TransportError) => Effect.andThen(Metric.update(ZmqMetrics.unroutableReplies, 1), Effect.logDebug("a reply was not sent", error.message))
   const sent = (back: WayBack, text: string) => Effect.catch(back.send(text), lost)
   const dispatch = (back: WayBack, text: string) => {
-    if (back.post === undefined) return begin(sent(back, text))
     sending++
-    back.post(text, (error) => {
+    const posted = back.post?.(text, (error) => {
       sending--
       if (error !== undefined) begin(lost(error))
       else idle()
     })
+    if (posted === true) return
+    sending--
+    begin(sent(back, text))
   }
   const flushBatch = ({ back, ended, items }: Batch<Reply>) => {
     if (items.length <= joinMax && ended.length === 0) return dispatch(back, join(items))

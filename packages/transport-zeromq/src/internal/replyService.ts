@@ -31,11 +31,12 @@ export interface ReplyDesk {
   readonly flush: Effect.Effect<void>
 }
 
-/** A desk whose messages come one after the other, and need nothing to be opened. */
+/** A desk that is listened to. */
 export interface DirectDesk {
   /** Gives what has come, and what comes, to a listener, which calls `more` when it is done with a batch. */
   readonly listen: (hear: (batch: ReadonlyArray<Frames>, more: () => void) => void) => void
-  readonly open: (frames: Frames) => Arrival
+  /** Undefined where the desk's own `open` is needed. */
+  readonly open: (frames: Frames) => Arrival | undefined
 }
 
 /** Limits of the service. */
@@ -128,7 +129,8 @@ export const serveReplies = <Req, Reply, A, E>(
         outbox.hold()
         while (at < batch.length) {
           const frames = batch[at++]!
-          const instead = take(frames, open(frames))
+          const arrival = open(frames)
+          const instead = arrival === undefined ? Effect.flatMap(desk.open(frames), (opened) => take(frames, opened) ?? Effect.void) : take(frames, arrival)
           if (instead === undefined) continue
           outbox.flush()
           return void Effect.runForkWith(context)(instead).addObserver(goOn)

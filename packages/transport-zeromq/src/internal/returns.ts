@@ -43,6 +43,8 @@ export interface ReturnsOptions {
 export interface Returns {
   /** The way back of a message that names its return address; with CURVE only the holder of the key that sealed it gets the answer. */
   readonly to: (address: string, peerKey: CurvePublicKey | null) => Effect.Effect<Result.Result<WayBack, TransportError>>
+  /** The same, of a producer that is connected already; undefined of others. */
+  readonly known: (address: string, peerKey: CurvePublicKey | null) => WayBack | undefined
   /** The way back of a message that names none. */
   readonly acknowledge: Result.Result<WayBack, TransportError>
   readonly flush: Effect.Effect<void>
@@ -62,6 +64,7 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
   yield* Effect.addFinalizer((exit) => Scope.close(outer, exit))
   /** In the order of use, so that the first one is the one that has been silent for the longest. */
   const producers = new Map<string, Producer>()
+  const run = Effect.runForkWith(yield* Effect.context<never>())
 
   // A full or absent producer fails a send at once: it must not hold up the others.
   const open = (endpoint: Endpoint, peerKey: CurvePublicKey | null) =>
@@ -74,14 +77,17 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
       peerKey: peerKey ?? undefined
     })
 
+  const use = (key: string): ZmqSocket | undefined => {
+    const known = producers.get(key)
+    if (known === undefined) return undefined
+    producers.delete(key)
+    producers.set(key, known)
+    return known.socket
+  }
   const producer = Effect.fnUntraced(function*(endpoint: Endpoint, peerKey: CurvePublicKey | null) {
     const key = keyOf(endpoint.address, peerKey)
-    const known = producers.get(key)
-    if (known !== undefined) {
-      producers.delete(key)
-      producers.set(key, known)
-      return known.socket
-    }
+    const known = use(key)
+    if (known !== undefined) return known
     for (const [oldest, { scope }] of producers) {
       if (producers.size < options.producersMax) break
       producers.delete(oldest)
@@ -94,13 +100,31 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
   }, Effect.uninterruptible)
 
   // An in-process connection does not come back by itself: whoever is at the address later is reached by another socket.
-  const forget = (address: string, socket: ZmqSocket) =>
+  const forget = (key: string, socket: ZmqSocket) =>
     Effect.suspend(() => {
-      const known = producers.get(address)
+      const known = producers.get(key)
       if (known === undefined || known.socket !== socket) return Effect.void
-      producers.delete(address)
+      producers.delete(key)
       return Scope.close(known.scope, Exit.void)
     })
+
+  const wayBack = (endpoint: Endpoint, peerKey: CurvePublicKey | null): WayBack => {
+    const key = keyOf(endpoint.address, peerKey)
+    return {
+      key,
+      whole: false,
+      // Looked up when the answer is there: the producer may have made room for others since, and come back.
+      send: (text) => Effect.flatMap(producer(endpoint, peerKey), (socket) => Effect.tapError(socket.send([...before, text]), () => forget(key, socket))),
+      post: (text, posted) => {
+        const socket = use(key)
+        socket?.post([...before, text], (error) => {
+          if (error !== undefined) run(forget(key, socket))
+          posted(error)
+        })
+        return socket !== undefined
+      }
+    }
+  }
 
   const plain = options.acknowledge === undefined ? undefined : yield* open(options.acknowledge, null)
   const noAnswer = new TransportError({ reason: new Closed({ endpoint: options.label, detail: "no acknowledgement endpoint is set" }), chargeKey: null })
@@ -117,14 +141,12 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
       if (endpoint.attach === "bind" || endpoint.address.endsWith("*")) {
         return Result.fail(new TransportError({ reason: new Closed({ endpoint: address, detail: "not a return address" }), chargeKey: null }))
       }
-      return yield* Effect.result(Effect.map(producer(endpoint, peerKey), (): WayBack => ({
-        key: keyOf(address, peerKey),
-        whole: false,
-        // Looked up when the answer is there: the producer may have made room for others since, and come back.
-        send: (text) =>
-          Effect.flatMap(producer(endpoint, peerKey), (socket) => Effect.tapError(socket.send([...before, text]), () => forget(endpoint.address, socket)))
-      })))
+      return yield* Effect.result(Effect.as(producer(endpoint, peerKey), wayBack(endpoint, peerKey)))
     }),
+    known: (address, peerKey) => {
+      const known = use(keyOf(address, peerKey))
+      return known === undefined ? undefined : wayBack({ attach: "connect", address, ipv6: address.startsWith("tcp://[") }, peerKey)
+    },
     flush: Effect.suspend(() => Effect.forEach([...producers.values()], ({ socket }) => socket.flush, { concurrency: "unbounded", discard: true })).pipe(
       Effect.andThen(Effect.suspend(() => plain?.flush ?? Effect.void))
     )

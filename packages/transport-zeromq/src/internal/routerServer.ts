@@ -49,7 +49,10 @@ export const openRouterPlace = Effect.fnUntraced(function*(
               key: envelope.length === 1 ? `=${envelope[0]!.toString("latin1")}` : envelope.map((frame) => frame.toString("hex")).join("."),
               whole: envelope[envelope.length - 1]?.length === 0,
               send: (text) => socket.send([...envelope, text]),
-              post: (text, posted) => socket.post([...envelope, text], posted)
+              post: (text, posted) => {
+                socket.post([...envelope, text], posted)
+                return true
+              }
             }
           }
         }
