@@ -55,6 +55,9 @@ const trailProblems = (record: ChargeRecord, events: ReadonlyArray<ChargeEvent>)
 
 const isGood = ({ paymentMethod }: PlannedCharge) => paymentMethod === "pm_card_visa" || paymentMethod === null || paymentMethod.startsWith("pm_usBankAccount")
 
+/** Nobody planned it, and who asked for it asked once. */
+export const mayBeAbsent = ({ charges, planned }: Scenario, index: number): boolean => !planned && charges[index]!.once
+
 interface FailedCharge {
   readonly status: string
   readonly metadata: Readonly<Record<string, string>>
@@ -96,7 +99,7 @@ export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenar
     if (payments > 1) say(`paid ${payments} times`)
     const record = yield* Effect.orDie(ledger.find(chargeKey))
     // A request that was lost on the way to the first worker, from somebody who asks once, was never taken.
-    if (record === undefined && scenario.charges[index]!.once && payments === 0) continue
+    if (record === undefined && mayBeAbsent(scenario, index) && payments === 0) continue
     if (record === undefined) {
       say("the ledger has forgotten it")
       continue

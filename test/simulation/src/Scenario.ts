@@ -47,6 +47,8 @@ export interface Scenario {
   readonly clients: number
   readonly charges: ReadonlyArray<PlannedCharge>
   readonly capMinor: bigint
+  /** The charges are planned by a billing run beforehand, which is dispatched until nothing is open. */
+  readonly planned: boolean
   readonly outageAfter: number
   readonly faults: ReadonlyArray<SimFault>
 }
@@ -168,6 +170,7 @@ export const scenarioOf = (seed: string): Scenario => {
     charges,
     capMinor: BigInt(rng.chance(0.6) ? total : Math.max(...charges.map(({ amountMinor }) => amountMinor), Math.floor(total * 0.6))),
     outageAfter: rng.pick([3, 20]),
+    planned: rng.chance(0.5),
     faults: Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world))
   }
 }

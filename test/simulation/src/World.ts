@@ -2,11 +2,12 @@
  * One world: the engine's workers, clients that want charges, a simulated Stripe, a store, and between them everything that the
  * scenario lets go wrong. It runs until long after the last fault, and is judged then.
  */
-import { ChargePause, type ChargeRequest, Ledger, SpendCap } from "@purser/core"
+import { ChargeClient, ChargePause, type ChargeRequest, Ledger, RunLedger, SpendCap } from "@purser/core"
+import { BillingRun } from "@purser/engine"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
-import { Context, Effect, Layer } from "effect"
-import { judge, type Told } from "./Judge.ts"
+import { Context, Effect, Layer, Stream } from "effect"
+import { judge, mayBeAbsent, type Told } from "./Judge.ts"
 import { Kernel, Stuck } from "./Kernel.ts"
 import type { Mutant } from "./Mutant.ts"
 import { Network } from "./Network.ts"
@@ -28,6 +29,7 @@ export interface Verdict {
 }
 
 const period = "2026-10"
+const runId = "run"
 const stepsMax = 2_000_000
 const graceMs = 3_600_000
 const dayMs = 25 * graceMs
@@ -41,7 +43,9 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   const rng = rngOf(scenario.seed)
   const storm = new Storm(kernel, scenario, isTold)
   const network = new Network(kernel, storm, rng.branch("network"), scenario.clients, mutant)
-  const stores = yield* Layer.build(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, ChargePause.layerMemory))
+  const stores = yield* Layer.build(RunLedger.layerMemory.pipe(
+    Layer.provideMerge(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, ChargePause.layerMemory))
+  ))
   const ledger = Context.get(stores, Ledger)
   const cap = Context.get(stores, SpendCap)
   const sim = yield* StripeSim.makeInProcess({
@@ -51,10 +55,12 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   })
   const violations: Array<string> = []
   const requests = scenario.charges.map(requestOf)
-  const [first] = requests
-  yield* Effect.orDie(cap.open({
-    namespace: first!.namespace, billingPeriod: first!.billingPeriod, currency: first!.currency, expectedMinor: scenario.capMinor, headroomPercent: 100
-  }))
+  const run = Context.get(yield* Layer.build(BillingRun.layer.pipe(
+    Layer.provide(Layer.succeed(ChargeClient, network.client(0))),
+    Layer.provide(Layer.succeedContext(stores)),
+    Layer.orDie
+  )), BillingRun)
+  yield* openBooks(scenario, requests, cap, run)
   const workers = yield* makeWorkers({
     kernel, storm, scenario, network, sim, ledger, cap, mutant, violations,
     pause: Context.get(stores, ChargePause),
@@ -78,6 +84,10 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   for (const [index, planned] of scenario.charges.entries()) {
     for (const { atMs, client: from } of planned.asked) yield* Effect.forkChild(Effect.delay(ask(from, requests[index]!, planned.once), atMs))
   }
+  if (scenario.planned) {
+    // Whoever started the run starts it again until nothing is open.
+    yield* Effect.forkChild(Effect.forever(Effect.andThen(Effect.orDie(run.dispatch({ runId, concurrency: 3 })), Effect.sleep(600_000))))
+  }
   yield* weather(storm, workers, network, requests, ledger)
 
   yield* Effect.sleep(Math.max(2 * stormMs, ...storm.of("night").map(({ atMs, forMs }) => atMs + forMs + stormMs)))
@@ -88,7 +98,7 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     while (storm.nowMs < untilMs) {
       const records = yield* Effect.orDie(Effect.forEach(requests, ({ chargeKey }) => ledger.find(chargeKey)))
       const due = yield* Effect.orDie(ledger.releaseDue(1))
-      if (due.length === 0 && records.every((record, index) => record === undefined ? scenario.charges[index]!.once : !isOpen(record.state) || record.quarantine !== null)) return true
+      if (due.length === 0 && records.every((record, index) => record === undefined ? mayBeAbsent(scenario, index) : !isOpen(record.state) || record.quarantine !== null)) return true
       yield* Effect.sleep(30_000)
     }
     return false
@@ -118,6 +128,21 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     digest: digestOf(JSON.stringify([journal, books, told]))
   }
 })
+
+/** The cap is opened, by the run that plans the charges where there is one. */
+const openBooks = (scenario: Scenario, requests: ReadonlyArray<ChargeRequest>, cap: SpendCap["Service"], run: BillingRun["Service"]) => {
+  const { billingPeriod, currency, namespace } = requests[0]!
+  const expected = { expectedMinor: scenario.capMinor, headroomPercent: 100 }
+  return Effect.orDie(scenario.planned
+    ? Effect.asVoid(run.plan({
+      runId,
+      source: "the seed",
+      rows: Stream.succeed(requests.map((request, index) => ({ line: index + 1, chargeKey: request.chargeKey, request }))),
+      decide: ({ totals }) => Effect.succeed(totals.map(({ total }) => ({ scope: total, expected }))),
+      overCap: "fits"
+    }))
+    : Effect.asVoid(cap.open({ namespace, billingPeriod, currency, ...expected })))
+}
 
 /** A short text that differs when a world went another way. */
 const digestOf = (text: string): string => {
