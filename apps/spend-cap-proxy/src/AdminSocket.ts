@@ -10,7 +10,7 @@ import { createHash } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir, userInfo } from "node:os"
 import { join, resolve } from "node:path"
-import { AuditLine, NewVault, Vault } from "./Vault.ts"
+import { AuditLine, NewKey, NewVault, Vault } from "./Vault.ts"
 import { VaultAdmin } from "./VaultAdmin.ts"
 import { VaultStoreError, VaultStoreUnavailable } from "./VaultStoreError.ts"
 
@@ -18,6 +18,7 @@ const error = VaultStoreError
 
 const Rpcs = RpcGroup.make(
   Rpc.make("create", { payload: NewVault, success: Schema.Struct({ key: Schema.String, vault: Vault }), error }),
+  Rpc.make("addKey", { payload: NewKey, success: Schema.Struct({ key: Schema.String, vault: Vault }), error }),
   Rpc.make("list", { success: Schema.Array(Vault), error }),
   Rpc.make("show", { payload: { id: Schema.String }, success: Vault, error }),
   Rpc.make("revoke", { payload: { id: Schema.String, reason: Schema.String }, success: Vault, error }),
@@ -39,6 +40,7 @@ const handlers = Rpcs.toLayer(Effect.gen(function*() {
   const admin = yield* VaultAdmin
   return {
     create: (vault) => Effect.map(admin.create(vault), ({ key, vault }) => ({ key: Redacted.value(key), vault })),
+    addKey: (given) => Effect.map(admin.addKey(given), ({ key, vault }) => ({ key: Redacted.value(key), vault })),
     list: () => admin.list,
     show: ({ id }) => admin.show(id),
     revoke: ({ id, reason }) => admin.revoke(id, reason),
@@ -91,6 +93,7 @@ export const layerClient = (dataDir: string): Layer.Layer<VaultAdmin> =>
           : failure)
     return VaultAdmin.of({
       create: (vault) => Effect.map(ask(client.create(vault)), ({ key, vault }) => ({ key: Redacted.make(key), vault })),
+      addKey: (given) => Effect.map(ask(client.addKey(given)), ({ key, vault }) => ({ key: Redacted.make(key), vault })),
       list: ask(client.list()),
       show: (id) => ask(client.show({ id })),
       revoke: (id, reason) => ask(client.revoke({ id, reason })),

@@ -15,16 +15,43 @@ export const NewVault = Schema.Struct({
   maxPerChargeMinor: Schema.NullOr(Schema.Int),
   maxCalls: Schema.NullOr(Schema.Int),
   duplicateGuard: Schema.Boolean,
-  /** Milliseconds since 1970, or null for no end. */
-  expiresAtMs: Schema.NullOr(Schema.Int)
+  /** Of the first key: milliseconds since 1970, or null for no end. */
+  expiresAtMs: Schema.NullOr(Schema.Int),
+  /** Why this period and currency needs a second cap beside the vault that it has. */
+  separateReason: Schema.optionalKey(Schema.NonEmptyString)
 })
 /** See the schema. */
 export type NewVault = typeof NewVault.Type
 
-/** A vault and what it has used. `heldMinor`: may still be paid; `paidMinor`: was. */
+/** What another key of a vault is made of. */
+export const NewKey = Schema.Struct({
+  vault: Schema.String,
+  /** Ends every key that the vault has so far. */
+  revokesOthers: Schema.Boolean,
+  /** Milliseconds since 1970, or null for no end. */
+  expiresAtMs: Schema.NullOr(Schema.Int),
+  reason: Schema.String
+})
+/** See the schema. */
+export type NewKey = typeof NewKey.Type
+
+/** A key of a vault, by its last four characters. */
+export const KeyOfVault = Schema.Struct({
+  hint: Schema.String,
+  expiresAtMs: Schema.NullOr(Schema.Int),
+  revokedAtMs: Schema.NullOr(Schema.Int),
+  createdAtMs: Schema.Int
+})
+/** See the schema. */
+export type KeyOfVault = typeof KeyOfVault.Type
+
+/** A vault and what it has used. `heldMinor`: may still be paid; `paidMinor`: was. All its keys share these figures. */
 export const Vault = Schema.Struct({
   id: Schema.String,
-  keyHint: Schema.String,
+  /** Oldest first. */
+  keys: Schema.Array(KeyOfVault),
+  /** True for a second cap of its period and currency. */
+  separate: Schema.Boolean,
   name: Schema.String,
   billingPeriod: Schema.String,
   currency: Schema.String,
@@ -41,9 +68,7 @@ export const Vault = Schema.Struct({
   allow: Schema.Array(Schema.String),
   customers: Schema.NullOr(Schema.Array(Schema.String)),
   duplicateGuard: Schema.Boolean,
-  expiresAtMs: Schema.NullOr(Schema.Finite),
-  revokedAtMs: Schema.NullOr(Schema.Finite),
-  createdAtMs: Schema.Finite,
+  createdAtMs: Schema.Int,
   /** The global switch, at the same moment. */
   killed: Schema.Boolean
 })
@@ -53,7 +78,7 @@ export type Vault = typeof Vault.Type
 /** A line of the audit trail. A `result` names the `decision` (a `seq`) that it follows. */
 export const AuditLine = Schema.Struct({
   seq: Schema.Int,
-  atMs: Schema.Finite,
+  atMs: Schema.Int,
   vault: Schema.NullOr(Schema.String),
   act: Schema.String,
   decision: Schema.NullOr(Schema.Int),

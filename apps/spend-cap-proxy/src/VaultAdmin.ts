@@ -7,40 +7,63 @@ import { Context, Effect, Layer, type Redacted, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { rows, unavailable } from "./internal/vaultQuery.ts"
 import { allowPattern, defaultAllow } from "./RoutePolicy.ts"
-import { AuditLine, type NewVault, Vault } from "./Vault.ts"
-import { hashVaultKey, makeVaultKey } from "./VaultKey.ts"
+import { AuditLine, type NewKey, type NewVault, Vault } from "./Vault.ts"
+import { hashVaultKey, makeVaultId, makeVaultKey } from "./VaultKey.ts"
 import { VaultMissing, VaultRefused, VaultStoreError } from "./VaultStoreError.ts"
 
-const ms = (column: string) => `extract(epoch from ${column})::float8 * 1000`
-const columns = `id, key_hint as "keyHint", name, billing_period as "billingPeriod", currency, expected_minor::float8 as "expectedMinor",
+const ms = (column: string) => `floor(extract(epoch from ${column}) * 1000)::float8`
+/** The keys are looked up by a statement that sees what was there before its own changes, unless they are given. */
+const columnsWith = (keys: string) => `id, (${keys}) as keys, separate, name, billing_period as "billingPeriod", currency, expected_minor::float8 as "expectedMinor",
   headroom_percent as "headroomPercent", cap_minor::float8 as "capMinor", held_minor::float8 as "heldMinor", paid_minor::float8 as "paidMinor",
   refunded_minor::float8 as "refundedMinor", payments::float8 as payments, calls::float8 as calls, max_calls::float8 as "maxCalls",
-  max_per_charge_minor::float8 as "maxPerChargeMinor", allow, customers, duplicate_guard as "duplicateGuard", ${ms("expires_at")} as "expiresAtMs",
-  ${ms("revoked_at")} as "revokedAtMs", ${ms("created_at")} as "createdAtMs", (select killed from purser.kill_switch) as killed`
+  max_per_charge_minor::float8 as "maxPerChargeMinor", allow, customers, duplicate_guard as "duplicateGuard",
+  ${ms("created_at")} as "createdAtMs", (select killed from purser.kill_switch) as killed`
+
+const keysFrom = (table: string, of: string) => `select coalesce(jsonb_agg(jsonb_build_object('hint', y.hint, 'expiresAtMs', ${ms("y.expires_at")},
+  'revokedAtMs', ${ms("y.revoked_at")}, 'createdAtMs', ${ms("y.created_at")}) order by y.created_at, y.key_hash), '[]'::jsonb) from ${table} y where y.vault_id = ${of}.id`
+
+const columns = (of: string) => columnsWith(keysFrom("purser.vault_keys", of))
 
 const event = (act: string, from: string, detail: string) =>
   `insert into purser.audit (at, vault_id, act, verdict, currency, amount_minor, detail)
   select purser.now(), id, '${act}', '${act}', currency, cap_minor, ${detail} from ${from}`
 
 const createSql = `with n as (
-  insert into purser.vaults (id, key_hash, key_hint, name, billing_period, currency, expected_minor, headroom_percent, cap_minor, max_calls,
-    max_per_charge_minor, allow, allow_pattern, customers, duplicate_guard, expires_at, created_at)
-  select $1::text, $2::text, $3::text, x.name, x."billingPeriod", x.currency, x."expectedMinor", x."headroomPercent", $4::text::bigint, x."maxCalls",
-    x."maxPerChargeMinor", x.allow, x.patterns, x.customers, x."duplicateGuard", to_timestamp(x."expiresAtMs" / 1000.0), purser.now()
+  insert into purser.vaults (id, separate, name, billing_period, currency, expected_minor, headroom_percent, cap_minor, max_calls,
+    max_per_charge_minor, allow, allow_pattern, customers, duplicate_guard, created_at)
+  select $1::text, x."separateReason" is not null, x.name, x."billingPeriod", x.currency, x."expectedMinor", x."headroomPercent", $4::text::bigint, x."maxCalls",
+    x."maxPerChargeMinor", x.allow, x.patterns, x.customers, x."duplicateGuard", purser.now()
   from jsonb_to_record($5::text::jsonb) as x(name text, "billingPeriod" text, currency text, "expectedMinor" bigint, "headroomPercent" integer,
-    "maxCalls" bigint, "maxPerChargeMinor" bigint, allow text[], patterns text[], customers text[], "duplicateGuard" boolean, "expiresAtMs" float8)
+    "maxCalls" bigint, "maxPerChargeMinor" bigint, allow text[], patterns text[], customers text[], "duplicateGuard" boolean, "separateReason" text)
+  on conflict (billing_period, currency) where not separate do nothing
   returning *
-), e as (${event("created", "n", "null")})
-select ${columns} from n`
+), k as (
+  insert into purser.vault_keys (key_hash, vault_id, hint, expires_at, created_at)
+  select $2::text, id, $3::text, to_timestamp(($5::text::jsonb ->> 'expiresAtMs')::float8 / 1000.0), created_at from n returning *
+), e as (${event("created", "n", "$5::text::jsonb ->> 'separateReason'")})
+select ${columnsWith(keysFrom("k", "n"))} from n`
 
-const revokeSql = `with u as (update purser.vaults set revoked_at = coalesce(revoked_at, purser.now()) where id = $1::text returning *),
-  e as (${event("revoked", "u", "$2::text")})
-select ${columns} from u`
+const taken = `select id from purser.vaults where billing_period = $1::text and currency = $2::text and not separate`
+
+// Keys of a vault are changed while its row is held, so that no decision is half way.
+const holdSql = `v as (select * from purser.vaults where id = $1::text for update)`
+
+const revokeSql = `with ${holdSql},
+  u as (update purser.vault_keys y set revoked_at = purser.now() from v where y.vault_id = v.id and y.revoked_at is null returning y.*),
+  e as (${event("revoked", "v", "$2::text")})
+select ${columnsWith(keysFrom("(select * from u union all select * from purser.vault_keys z where z.key_hash not in (select key_hash from u))", "v"))} from v`
+
+const addKeySql = `with ${holdSql},
+  u as (update purser.vault_keys y set revoked_at = purser.now() from v where y.vault_id = v.id and y.revoked_at is null and $5::text::boolean returning y.*),
+  k as (insert into purser.vault_keys (key_hash, vault_id, hint, expires_at, created_at)
+    select $2::text, id, $3::text, to_timestamp($4::text::float8 / 1000.0), purser.now() from v returning *),
+  e as (${event("key added", "v", "$6::text || case when $5::text::boolean then ' (the others were revoked)' else '' end")})
+select ${columnsWith(keysFrom("(select * from k union all select * from u union all select * from purser.vault_keys z where z.key_hash not in (select key_hash from u))", "v"))} from v`
 
 const raiseSql = `with u as (
   update purser.vaults set expected_minor = $2::text::bigint, headroom_percent = $3::text::integer, cap_minor = $4::text::bigint where id = $1::text returning *
 ), e as (${event("raised", "u", "$5::text")})
-select ${columns} from u`
+select ${columns("u")} from u`
 
 const killSql = `with u as (update purser.kill_switch set killed = $1::text::boolean, reason = $2::text, at = purser.now() returning *),
   e as (insert into purser.audit (at, act, verdict, detail) select at, case when killed then 'killed' else 'unkilled' end,
@@ -85,13 +108,28 @@ const make = Effect.gen(function*() {
         if (Result.isFailure(pattern)) return yield* refused(pattern.failure)
         patterns.push(pattern.success)
       }
-      const { hint, id, key } = makeVaultKey()
+      const { hint, key } = makeVaultKey()
+      const id = makeVaultId()
       const cap = String(capOf(BigInt(given.expectedMinor), given.headroomPercent))
       const found = yield* vaults("create", createSql, [id, hashVaultKey(key), hint, cap, JSON.stringify({ ...given, allow, patterns })])
-      return { key, vault: yield* one(id, found) }
+      if (found[0] !== undefined) return { key, vault: found[0] }
+      const [other] = yield* Effect.mapError(
+        rows(sql, Schema.Struct({ id: Schema.String }), taken, [given.billingPeriod, given.currency]),
+        unavailable("create")
+      )
+      return yield* refused(
+        `${given.billingPeriod} has a vault for ${given.currency} already, ${other?.id}: "purser vault rotate ${other?.id}" gives another key under the same cap, `
+          + `"purser vault raise" sets another cap, and --separate --reason makes a second cap beside it, which knows nothing of the first one's payments`
+      )
     }),
-    list: vaults("list", `select ${columns} from purser.vaults order by created_at, id`, []),
-    show: (id) => Effect.flatMap(vaults("show", `select ${columns} from purser.vaults where id = $1::text`, [id]), (found) => one(id, found)),
+    addKey: Effect.fnUntraced(function*({ expiresAtMs, reason, revokesOthers, vault }) {
+      const { hint, key } = makeVaultKey()
+      const expires = expiresAtMs === null ? null : String(expiresAtMs)
+      const found = yield* vaults("rotate", addKeySql, [vault, hashVaultKey(key), hint, expires, String(revokesOthers), reason])
+      return { key, vault: yield* one(vault, found) }
+    }),
+    list: vaults("list", `select ${columns("v")} from purser.vaults v order by created_at, id`, []),
+    show: (id) => Effect.flatMap(vaults("show", `select ${columns("v")} from purser.vaults v where id = $1::text`, [id]), (found) => one(id, found)),
     revoke: (id, reason) => Effect.flatMap(vaults("revoke", revokeSql, [id, reason]), (found) => one(id, found)),
     raise: Effect.fnUntraced(function*({ expectedMinor, headroomPercent, id, reason }) {
       if (reason.trim() === "") return yield* refused("a cap is raised with a reason")
@@ -113,11 +151,13 @@ const make = Effect.gen(function*() {
 
 /** The acts of people. Methods need nothing and fail with `VaultStoreError`. */
 export class VaultAdmin extends Context.Service<VaultAdmin, {
-  /** Makes a vault. The key is given here and never again. */
+  /** Makes a vault and its first key, which is given here and never again. Refused when the period and currency have one. */
   readonly create: (vault: NewVault) => Effect.Effect<{ readonly key: Redacted.Redacted; readonly vault: Vault }, VaultStoreError>
+  /** Makes another key of a vault, under the same cap and guard. */
+  readonly addKey: (key: NewKey) => Effect.Effect<{ readonly key: Redacted.Redacted; readonly vault: Vault }, VaultStoreError>
   readonly list: Effect.Effect<ReadonlyArray<Vault>, VaultStoreError>
   readonly show: (id: string) => Effect.Effect<Vault, VaultStoreError>
-  /** Ends a key for good. */
+  /** Ends every key of a vault. What was paid and is held stays with the vault. */
   readonly revoke: (id: string, reason: string) => Effect.Effect<Vault, VaultStoreError>
   /** Sets other figures, with a reason that is kept. */
   readonly raise: (change: {

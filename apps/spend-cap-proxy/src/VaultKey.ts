@@ -5,9 +5,8 @@
 import { Redacted } from "effect"
 import { createHash, randomBytes } from "node:crypto"
 
-/** A new vault: its id, which may be shown, and its key, which may not. */
+/** A new key. */
 export interface NewVaultKey {
-  readonly id: string
   readonly key: Redacted.Redacted
   /** The last four characters. */
   readonly hint: string
@@ -16,8 +15,11 @@ export interface NewVaultKey {
 /** Makes a key. */
 export const makeVaultKey = (): NewVaultKey => {
   const key = `vk_${randomBytes(24).toString("hex")}`
-  return { id: `vault_${randomBytes(6).toString("hex")}`, key: Redacted.make(key), hint: key.slice(-4) }
+  return { key: Redacted.make(key), hint: key.slice(-4) }
 }
+
+/** The id of a new vault, which may be shown. */
+export const makeVaultId = (): string => `vault_${randomBytes(6).toString("hex")}`
 
 /** The SHA-256 under which the store knows a key. */
 export const hashVaultKey = (key: Redacted.Redacted): string => createHash("sha256").update(Redacted.value(key)).digest("hex")

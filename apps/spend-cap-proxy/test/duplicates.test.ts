@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ProxyServer, VaultAdmin } from "@purser/spend-cap-proxy"
 import { StripeSim } from "@purser/stripe-sim"
-import { Effect, Fiber } from "effect"
-import { call, chargeForm, databases, makeVault, paid, raw, type RawAnswer, refusal, sdk, used, world } from "./support/world.ts"
+import { Effect, Fiber, Redacted } from "effect"
+import { call, chargeForm, databases, makeVault, newVault, paid, raw, type RawAnswer, refusal, sdk, used, world } from "./support/world.ts"
 
 const answers = (got: ReadonlyArray<RawAnswer>) => new Set(got.map(({ json }) => json.id))
 
@@ -149,3 +149,48 @@ describe("a call whose own client has left", () => {
       assert.deepStrictEqual(yield* paid, { payments: 1, amountMinor: 500 })
     }).pipe(Effect.provide(world(databases[0][1]))))
 })
+
+for (const [name, database] of databases) {
+  describe(`a period and currency on ${name}`, () => {
+    it.live("has one vault: a second is refused, and another key of it has the same cap and guard, also when the first is revoked", () =>
+      Effect.gen(function*() {
+        const proxy = yield* ProxyServer
+        const admin = yield* VaultAdmin
+        const { separateReason, ...plain } = newVault({ duplicateGuard: true })
+        const { key: firstKey, vault } = yield* admin.create(plain)
+        const again = yield* Effect.flip(admin.create(plain))
+        assert.include(again.message, `purser vault rotate ${vault.id}`)
+        const charge = (vaultKey: Redacted.Redacted, key: string, customer: string, amount = 500) =>
+          raw(proxy, "/v1/charges", { vaultKey: Redacted.value(vaultKey), key, body: `amount=${amount}&currency=usd&customer=${customer}` })
+        const first = yield* charge(firstKey, "1", "cus_1")
+        assert.strictEqual(first.status, 200)
+        const { key: secondKey, vault: both } = yield* admin.addKey({ vault: vault.id, revokesOthers: false, expiresAtMs: null, reason: "two fleets" })
+        assert.deepStrictEqual(both.keys.map(({ revokedAtMs }) => revokedAtMs), [null, null])
+        // Both keys at once: one customer is charged once, and what both spend stays under one cap.
+        const [one, two] = yield* Effect.all([charge(firstKey, "2", "cus_2"), charge(secondKey, "3", "cus_2")], { concurrency: "unbounded" })
+        const settled = [one, two].filter(({ status }) => status === 200)
+        assert.isAbove(settled.length, 0)
+        assert.strictEqual((yield* charge(secondKey, "4", "cus_3")).json.error.code, "spend_cap_exceeded")
+        const { key: thirdKey, vault: rotated } = yield* admin.addKey({ vault: vault.id, revokesOthers: true, expiresAtMs: null, reason: "leaked" })
+        assert.deepStrictEqual(rotated.keys.map(({ revokedAtMs }) => revokedAtMs === null), [false, false, true])
+        assert.strictEqual((yield* charge(firstKey, "5", "cus_4", 100)).json.error.code, "vault_key_revoked")
+        assert.strictEqual((yield* charge(secondKey, "6", "cus_4", 100)).json.error.code, "vault_key_revoked")
+        const paidBefore = yield* charge(thirdKey, "7", "cus_1")
+        assert.deepStrictEqual([paidBefore.headers["x-spend-proxy"], paidBefore.json.id], ["duplicate", first.json.id])
+        assert.strictEqual((yield* charge(thirdKey, "8", "cus_3")).json.error.code, "spend_cap_exceeded")
+        assert.deepStrictEqual(yield* paid, { payments: 2, amountMinor: 1000 })
+        // Revoked for good, the period still has its vault; a new key of it knows what was paid.
+        assert.isTrue((yield* admin.revoke(vault.id, "over")).keys.every(({ revokedAtMs }) => revokedAtMs !== null))
+        assert.include((yield* Effect.flip(admin.create(plain))).message, "rotate")
+        const { key: lastKey } = yield* admin.addKey({ vault: vault.id, revokesOthers: false, expiresAtMs: null, reason: "again" })
+        assert.strictEqual((yield* charge(lastKey, "9", "cus_1")).headers["x-spend-proxy"], "duplicate")
+        assert.strictEqual((yield* Effect.flip(admin.addKey({ vault: "vault_none", revokesOthers: false, expiresAtMs: null, reason: "" }))).reason._tag, "VaultMissing")
+        // Another currency, and a second cap on purpose.
+        yield* admin.create({ ...plain, currency: "eur" })
+        const apart = yield* admin.create({ ...plain, separateReason: separateReason! })
+        assert.isTrue(apart.vault.separate)
+        const [line] = yield* admin.log({ vault: apart.vault.id, after: 0, limit: 1 })
+        assert.strictEqual(line?.detail, separateReason)
+      }).pipe(Effect.provide(world(database))))
+  })
+}

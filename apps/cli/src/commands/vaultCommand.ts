@@ -28,6 +28,11 @@ const create = Command.make("create", {
     Flag.withDescription("One paid charge for each customer, whatever the idempotency keys say"),
     Flag.withDefault(false)
   ),
+  separate: Flag.Boolean("separate").pipe(
+    Flag.withDescription("Make a second cap for a period and currency that has one; it knows nothing of the first one's payments"),
+    Flag.withDefault(false)
+  ),
+  reason: reason.pipe(Flag.withDefault("")),
   json
 }, Effect.fnUntraced(function*(given) {
   const currency = parseCurrency(given.currency)
@@ -52,6 +57,19 @@ const create = Command.make("create", {
   }])
 )
 
+const rotate = Command.make("rotate", {
+  id: idArgument,
+  revokeOld: Flag.Boolean("revoke-old").pipe(Flag.withDescription("End the keys that the vault has so far"), Flag.withDefault(false)),
+  expires: Flag.String("expires").pipe(Flag.withDescription("When the new key ends: 2026-08-31, or 2026-08-31T12:00:00Z"), Flag.optional),
+  reason: reason.pipe(Flag.withDefault("")),
+  json
+}, Effect.fnUntraced(function*(given) {
+  return yield* (yield* load).rotate({ ...given, expires: Option.getOrUndefined(given.expires) })
+})).pipe(
+  Command.withDescription("Make another key of a vault, under the same cap and duplicate guard; it is printed once"),
+  Command.withExamples([{ command: "purser vault rotate vault_0123456789ab --revoke-old --reason leaked", description: "A new key in place of a leaked one" }])
+)
+
 const list = Command.make("list", { json }, Effect.fnUntraced(function*(given) {
   return yield* (yield* load).list(given.json)
 })).pipe(Command.withDescription("Show every vault and what it has used"))
@@ -62,7 +80,7 @@ const show = Command.make("show", { id: idArgument, json }, Effect.fnUntraced(fu
 
 const revoke = Command.make("revoke", { id: idArgument, reason: reason.pipe(Flag.withDefault("")) }, Effect.fnUntraced(function*(given) {
   return yield* (yield* load).revoke(given.id, given.reason)
-})).pipe(Command.withDescription("End a key for good, from the next call on"))
+})).pipe(Command.withDescription("End every key of a vault, from the next call on; what it paid stays counted, and rotate makes a new key"))
 
 const raise = Command.make("raise", {
   id: idArgument,
@@ -98,8 +116,8 @@ const gauge = Command.make("gauge", {
   return yield* (yield* load).gauge({ id: Option.getOrUndefined(given.id), once: given.once, json: given.json })
 })).pipe(Command.withDescription("Show how full each vault is, and follow it live"))
 
-/** `purser vault create | list | show | revoke | raise | kill | log | gauge` */
+/** `purser vault create | rotate | list | show | revoke | raise | kill | log | gauge` */
 export const vaultCommand = Command.make("vault").pipe(
   Command.withDescription("Make, watch and end the vault keys of the spend-cap proxy"),
-  Command.withSubcommands([create, list, show, revoke, raise, kill, log, gauge])
+  Command.withSubcommands([create, rotate, list, show, revoke, raise, kill, log, gauge])
 )

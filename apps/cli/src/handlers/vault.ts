@@ -12,8 +12,17 @@ import { parseHeadroom } from "./expectedTotals.ts"
 const desk = <A, E>(use: (admin: VaultAdmin["Service"]) => Effect.Effect<A, E>) =>
   Effect.flatMap(VaultAdmin, use).pipe(Effect.provide(VaultDesk.layerAdmin))
 
+const isLive = ({ expiresAtMs, revokedAtMs }: Vault["keys"][number], nowMs: number): boolean =>
+  revokedAtMs === null && (expiresAtMs === null || expiresAtMs > nowMs)
+
 const stateOf = (vault: Vault, nowMs: number): string =>
-  vault.killed ? "killed" : vault.revokedAtMs !== null ? "revoked" : vault.expiresAtMs !== null && vault.expiresAtMs <= nowMs ? "expired" : "open"
+  vault.killed
+    ? "killed"
+    : vault.keys.every(({ revokedAtMs }) => revokedAtMs !== null)
+    ? "revoked"
+    : vault.keys.some((key) => isLive(key, nowMs))
+    ? "open"
+    : "expired"
 
 const iso = (ms: number) => new Date(ms).toISOString()
 
@@ -34,11 +43,11 @@ const momentOf = (text: string) => {
 
 const vaultTable = (vaults: ReadonlyArray<Vault>, nowMs: number): string =>
   table(
-    ["vault", "key", "name", "period", "currency", "cap", "paid", "held", "", "payments", "calls", "state"],
+    ["vault", "keys", "name", "period", "currency", "cap", "paid", "held", "used", "payments", "calls", "state"],
     vaults.map((vault) => {
       const money = (minor: number) => Money.formatMinor(minor, vault.currency as Currency)
       return [
-        vault.id, `…${vault.keyHint}`, vault.name, vault.billingPeriod, vault.currency, money(vault.capMinor), money(vault.paidMinor), money(vault.heldMinor),
+        vault.id, vault.keys.filter((key) => isLive(key, nowMs)).map(({ hint }) => `…${hint}`).join(" "), vault.name, vault.billingPeriod, vault.currency, money(vault.capMinor), money(vault.paidMinor), money(vault.heldMinor),
         `${Math.floor((vault.paidMinor + vault.heldMinor) * 100 / vault.capMinor)}%`, String(vault.payments), String(vault.calls), stateOf(vault, nowMs)
       ]
     }),
@@ -61,8 +70,11 @@ export const create = Effect.fnUntraced(function*(given: {
   readonly maxPerCharge: string | undefined
   readonly maxCalls: number | undefined
   readonly duplicateGuard: boolean
+  readonly separate: boolean
+  readonly reason: string
   readonly json: boolean
 }) {
+  if (given.separate && given.reason.trim() === "") return yield* refused("--separate makes a second cap for a period that has one: say why with --reason")
   const { currency } = given
   const { expectedMinor, headroomPercent } = yield* figures(given.expectedTotal, given.headroom, currency)
   const made = yield* desk((admin) =>
@@ -73,13 +85,32 @@ export const create = Effect.fnUntraced(function*(given: {
         maxPerChargeMinor: given.maxPerCharge === undefined ? null : yield* amount("--max-per-charge", given.maxPerCharge, currency),
         maxCalls: given.maxCalls ?? null,
         duplicateGuard: given.duplicateGuard,
-        expiresAtMs: given.expires === undefined ? null : yield* momentOf(given.expires)
+        expiresAtMs: given.expires === undefined ? null : yield* momentOf(given.expires),
+        ...(given.separate ? { separateReason: given.reason } : {})
       })
     }))
+  yield* printKey(made, given.json)
+})
+
+const printKey = Effect.fnUntraced(function*(made: { readonly key: Redacted.Redacted; readonly vault: Vault }, json: boolean) {
+  const { billingPeriod, capMinor, currency, id } = made.vault
   const key = Redacted.value(made.key)
-  if (given.json) return yield* out(JSON.stringify({ key, ...made.vault }))
+  if (json) return yield* out(JSON.stringify({ key, ...made.vault }))
   yield* out(key)
-  yield* note(`This key is shown once. Vault ${made.vault.id}: at most ${Money.formatMinor(made.vault.capMinor, currency)} ${currency} for ${made.vault.billingPeriod}.`)
+  yield* note(`This key is shown once. Vault ${id}: at most ${Money.formatMinor(capMinor, currency as Currency)} ${currency} for ${billingPeriod}, with all its keys together.`)
+})
+
+/** Makes another key of a vault, under the same cap, and prints it, this once. */
+export const rotate = Effect.fnUntraced(function*(given: {
+  readonly id: string
+  readonly revokeOld: boolean
+  readonly expires: string | undefined
+  readonly reason: string
+  readonly json: boolean
+}) {
+  const expiresAtMs = given.expires === undefined ? null : yield* momentOf(given.expires)
+  const made = yield* desk((admin) => admin.addKey({ vault: given.id, revokesOthers: given.revokeOld, expiresAtMs, reason: given.reason }))
+  yield* printKey(made, given.json)
 })
 
 /** Every vault. */
@@ -103,12 +134,13 @@ export const show = Effect.fnUntraced(function*(id: string, json: boolean) {
     `duplicates ${vault.duplicateGuard ? "one paid charge for each customer" : "by idempotency key alone"}`,
     `refunded   ${money(vault.refundedMinor)}`,
     `made       ${iso(vault.createdAtMs)}`,
-    ...(vault.expiresAtMs === null ? [] : [`expires    ${iso(vault.expiresAtMs)}`]),
-    ...(vault.revokedAtMs === null ? [] : [`revoked    ${iso(vault.revokedAtMs)}`])
+    ...(vault.separate ? ["separate   a second cap of its period and currency"] : []),
+    ...vault.keys.map(({ createdAtMs, expiresAtMs, hint, revokedAtMs }) =>
+      `key …${hint}  made ${iso(createdAtMs)}${expiresAtMs === null ? "" : `, expires ${iso(expiresAtMs)}`}${revokedAtMs === null ? "" : `, revoked ${iso(revokedAtMs)}`}`)
   ].join("\n"))
 })
 
-/** Ends a key. */
+/** Ends every key of a vault. */
 export const revoke = (id: string, reason: string) => Effect.flatMap(desk((admin) => admin.revoke(id, reason)), (vault) => print([vault]))
 
 /** Sets another cap. */

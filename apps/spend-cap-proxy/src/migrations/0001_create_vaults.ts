@@ -1,6 +1,9 @@
 /**
- * The proxy's tables: vault keys, what they hold and have spent, the calls that used an idempotency key, and the audit
- * trail, which the database itself refuses to change.
+ * The proxy's tables: vaults, what they hold and have spent, the keys that open them, the calls that used an idempotency
+ * key, and the audit trail, which the database itself refuses to change.
+ *
+ * Cap, held room and duplicate guard belong to the vault, which is one period and currency; keys come and go. A period and
+ * currency has one vault, unless another one was made apart on purpose.
  *
  * A hold is room under the cap for one payment: `held` while money may still move, `paid`, or `released` on evidence that
  * it never will. A call is one idempotency key; `doubts` counts its attempts whose outcome nobody knows.
@@ -13,8 +16,7 @@ export default Effect.gen(function*() {
   yield* sql`create function purser.now() returns timestamptz language sql stable parallel safe return statement_timestamp()`
   yield* sql`create table purser.vaults (
     id text primary key,
-    key_hash text not null unique,
-    key_hint text not null,
+    separate boolean not null,
     name text not null,
     billing_period text not null,
     currency text not null,
@@ -32,10 +34,18 @@ export default Effect.gen(function*() {
     allow_pattern text[] not null,
     customers text[],
     duplicate_guard boolean not null,
+    created_at timestamptz not null
+  ) with (fillfactor = 20)`
+  yield* sql`create unique index vaults_one on purser.vaults (billing_period, currency) where not separate`
+  yield* sql`create table purser.vault_keys (
+    key_hash text primary key,
+    vault_id text not null references purser.vaults (id),
+    hint text not null,
     expires_at timestamptz,
     revoked_at timestamptz,
     created_at timestamptz not null
-  ) with (fillfactor = 20)`
+  )`
+  yield* sql`create index vault_keys_vault on purser.vault_keys (vault_id)`
   yield* sql`create table purser.kill_switch (one boolean primary key default true check (one), killed boolean not null, at timestamptz not null, reason text not null)`
   yield* sql`insert into purser.kill_switch (killed, at, reason) values (false, purser.now(), 'made')`
   yield* sql`create table purser.holds (

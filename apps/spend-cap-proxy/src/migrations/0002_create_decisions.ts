@@ -23,21 +23,23 @@ declare
   current text;
   dirty boolean := false;
 begin
-  perform 1 from purser.vaults w where w.key_hash in (select b ->> 'keyHash' from jsonb_array_elements(batch) b) order by w.id for update;
+  perform 1 from purser.vaults w where w.id in (select y.vault_id from purser.vault_keys y where y.key_hash in (select b ->> 'keyHash' from jsonb_array_elements(batch) b))
+    order by w.id for update;
   select s.killed into killed from purser.kill_switch s;
   for c in
-    select x.* from jsonb_to_recordset(batch) as x("ord" integer, "keyHash" text, "kind" text, "method" text, "path" text, "key" text,
-      "fingerprint" text, "amountMinor" bigint, "currency" text, "customer" text, "intentId" text, "body" text, "fetched" boolean, "problem" text) order by x."keyHash", x.ord
+    select x.*, y.vault_id as opens, y.expires_at, y.revoked_at from jsonb_to_recordset(batch) as x("ord" integer, "keyHash" text, "kind" text, "method" text, "path" text, "key" text,
+      "fingerprint" text, "amountMinor" bigint, "currency" text, "customer" text, "intentId" text, "body" text, "fetched" boolean, "problem" text)
+      left join purser.vault_keys y on y.key_hash = x."keyHash" order by y.vault_id, x.ord
   loop
     ord := c.ord; verdict := 'permitted'; code := null; vault_id := null; hold_id := null; round := 0;
     first_key := null; first_route := null; request_body := null; answer := null; seq := null; known := false;
     -- Calls of one vault follow each other, and its row is written once for all of them.
-    if c."keyHash" is distinct from current then
+    if c.opens is distinct from current or current is null then
       if dirty then
         update purser.vaults w set calls = v.calls, held_minor = v.held_minor, refunded_minor = v.refunded_minor where w.id = v.id;
       end if;
-      select * into v from purser.vaults w where w.key_hash = c."keyHash";
-      current := c."keyHash"; dirty := false;
+      select * into v from purser.vaults w where w.id = c.opens;
+      current := c.opens; dirty := false;
     end if;
     h := null;
     if v.id is null then
@@ -45,8 +47,8 @@ begin
     else
       vault_id := v.id;
       if killed then code := 'vault_kill_switch';
-      elsif v.revoked_at is not null then code := 'vault_key_revoked';
-      elsif v.expires_at is not null and v.expires_at <= purser.now() then code := 'vault_key_expired';
+      elsif c.revoked_at is not null then code := 'vault_key_revoked';
+      elsif c.expires_at is not null and c.expires_at <= purser.now() then code := 'vault_key_expired';
       elsif c.kind = 'closed' or not ((c.method || ' ' || c.path) ~ any (v.allow_pattern)) then code := 'endpoint_not_allowed';
       elsif c.problem is not null then code := c.problem;
       elsif v.max_calls is not null and v.calls >= v.max_calls then code := 'call_limit_reached';

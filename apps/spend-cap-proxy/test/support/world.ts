@@ -13,7 +13,7 @@ export const realKey = "rk_test_realkeyofthetests"
 /** A vault of 10.00 usd expected, 11.00 at the most, unless told. */
 export const newVault = (more: Partial<NewVault> = {}): NewVault => ({
   name: "test", billingPeriod: "2026-07", currency: "usd", expectedMinor: 1000, headroomPercent: 110, allow: [], customers: null,
-  maxPerChargeMinor: null, maxCalls: null, duplicateGuard: false, expiresAtMs: null, ...more
+  maxPerChargeMinor: null, maxCalls: null, duplicateGuard: false, expiresAtMs: null, separateReason: "each test has a cap of its own", ...more
 })
 
 /** Both kinds of store. */
