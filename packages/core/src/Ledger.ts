@@ -204,6 +204,8 @@ export class Ledger extends Context.Service<Ledger, {
   readonly adopt: (input: AdoptInput) => Effect.Effect<ClaimedCharge | undefined, LedgerError>
   /** Rows of a period in the order of their key, after `afterKey`. */
   readonly page: (billingPeriod: string, afterKey: string, limit: number) => Effect.Effect<ReadonlyArray<ChargeRecord>, LedgerError>
+  /** When the newest event of all was written, on the store's clock; `undefined` while there is none. */
+  readonly newestEventMs: Effect.Effect<number | undefined, LedgerError>
   /** The namespaces of a period's rows. */
   readonly namespaces: (billingPeriod: string) => Effect.Effect<ReadonlyArray<string>, LedgerError>
   /** Settled charges that moved no money and whose room under the cap has not been given back yet. */

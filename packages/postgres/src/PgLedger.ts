@@ -11,7 +11,7 @@ import {
 } from "@purser/core"
 import { Array as Arr, type Config, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows, EventRow, eventOf, NamespaceRow, RecordRow, recordOf, requestOf, claimedOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
+import { decodeRows, EventRow, eventOf, NamespaceRow, NewestRow, RecordRow, recordOf, requestOf, claimedOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
 import { isBadInput, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import * as GroupCommit from "./internal/groupCommit.ts"
 import { leaseConfig } from "./internal/leaseConfig.ts"
@@ -149,6 +149,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
           ? Effect.succeed(undefined)
           : Effect.map(requestOf(row, row.requested_method), (kept) => ({ ...claimedOf(row, kept, row.charge_key, worker), resumed: true })))
     },
+    newestEventMs: query("newest event", null, Watch.newestEvent, [], NewestRow, ([row]) => Effect.succeed(row?.at_ms)),
     namespaces: (billingPeriod) =>
       query("namespaces of a period", null, Watch.namespaces, [text(billingPeriod)], NamespaceRow, (rows) => Effect.succeed(rows.map(({ namespace }) => namespace))),
     page: (billingPeriod, afterKey, limit) =>

@@ -7,6 +7,7 @@ import { Clock, Config, ConfigProvider, Effect, Layer } from "effect"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { out } from "../ui/Output.ts"
 import { table } from "../ui/table.ts"
+import { examineRestore } from "./doctorRestore.ts"
 import { examineEndpoint } from "./doctorSockets.ts"
 import { pauseText } from "./pause.ts"
 
@@ -92,6 +93,7 @@ const examineDatabase = (period: BillingPeriod | undefined) =>
     found.push(finding("schema", "ok", `version ${version}`))
     found.push(clockFinding("clock", "the database", (yield* Clock.currentTimeMillis) - (yield* DatabaseClock.nowMs)))
     found.push(...(yield* examine("pause", examinePauses)), ...(yield* examine("cap", examineCaps(period))))
+    found.push(...(yield* examine("ledger", Effect.map(examineRestore, ({ level, text }) => [finding("ledger", level, text)]))))
     return found
   }).pipe(
     Effect.provide(Database.layerConfig.pipe(

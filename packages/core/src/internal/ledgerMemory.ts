@@ -285,6 +285,11 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
           .sort((a, b) => a.chargeKey < b.chargeKey ? -1 : 1)
           .slice(0, limit)
       ),
+    newestEventMs: Effect.sync(() => {
+      let newest: number | undefined
+      for (const { events } of rows.values()) for (const { atMs } of events) newest = Math.max(newest ?? atMs, atMs)
+      return newest
+    }),
     namespaces: (billingPeriod) =>
       Effect.sync(() => [...new Set([...rows.values()].map(({ request }) => request).filter((request) => request.billingPeriod === billingPeriod).map(({ namespace }) => namespace))]),
     releaseDue: (limit) =>

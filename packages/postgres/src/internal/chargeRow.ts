@@ -144,6 +144,8 @@ export const claimedOf = (row: ClaimedColumns, request: ChargeRequest, chargeKey
 /** A row that was taken over. */
 export const TakenRow = Schema.Struct({ ...requestFields, ...claimedFields, requested_method: NullText })
 
+/** The time of an event. */
+export const NewestRow = Schema.Struct({ at_ms: Schema.Finite })
 /** A namespace. */
 export const NamespaceRow = Schema.Struct({ namespace: Schema.String })
 /** A whole row. */

@@ -81,6 +81,9 @@ from w`
 export const page = `select ${recordColumns}
 from purser.charges where billing_period = $1::text and charge_key > $2::text order by charge_key limit $3::integer`
 
+/** Along the index of positions: the last one given is as good as the last one written. */
+export const newestEvent = `select ${epochMs("at")} as at_ms from purser.charge_events order by position desc limit 1`
+
 /** period */
 export const namespaces = `select distinct namespace from purser.charges where billing_period = $1::text`
 
@@ -118,13 +121,15 @@ export const purge = `delete from purser.webhook_events where ctid = any(array(
   order by received_at limit $2::integer))
 returning event_id`
 
-/** id, kind, key, intent, amount, currency, status, reason, created ms */
-export const note = `insert into purser.movements as m (id, kind, charge_key, payment_intent_id, amount_minor, currency, status, reason, created_at, seen_at)
-values ($1::text, $2::text, $3::text, $4::text, $5::bigint, $6::text, $7::text, $8::text, ${atMs("$9")}, purser.now())
-on conflict (id) do update set status = excluded.status, reason = excluded.reason, amount_minor = excluded.amount_minor, seen_at = excluded.seen_at`
+/** id, kind, key, intent, charge, amount, currency, status, reason, created ms */
+export const note = `insert into purser.movements as m
+  (id, kind, charge_key, payment_intent_id, charge_id, amount_minor, currency, status, reason, created_at, seen_at)
+values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::text, $8::text, $9::text, ${atMs("$10")}, purser.now())
+on conflict (id) do update set status = excluded.status, reason = excluded.reason, amount_minor = excluded.amount_minor,
+  charge_id = coalesce(excluded.charge_id, m.charge_id), seen_at = excluded.seen_at`
 
 /** key */
-export const movements = `select id, kind, charge_key, payment_intent_id, amount_minor, currency, status, reason, ${epochMs("created_at")} as created_ms
+export const movements = `select id, kind, charge_key, payment_intent_id, charge_id, amount_minor, currency, status, reason, ${epochMs("created_at")} as created_ms
 from purser.movements where charge_key = $1::text order by created_at, id`
 
 /** id, reason, key, amount, currency, Stripe customer, status, detail */

@@ -180,6 +180,20 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       yield* assertTrail(revision.chargeKey)
     }))
 
+  it.effect("tells the namespaces of a period, and when its newest event was written", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const other = chargeFor("namespaces", "2031-03", { namespace: "one@acct_1" })
+      assert.deepStrictEqual(yield* ledger.namespaces(other.billingPeriod), [])
+      yield* mustClaim(other)
+      yield* mustClaim(chargeFor("namespaces-2", "2031-03", { namespace: "one@acct_1" }))
+      yield* mustClaim(chargeFor("namespaces", "2031-03", { namespace: "two" }))
+      const last = yield* mustClaim(chargeFor("namespaces", "2031-04", { namespace: "three" }))
+      assert.deepStrictEqual((yield* ledger.namespaces(other.billingPeriod)).toSorted(), ["one@acct_1", "two"])
+      const events = yield* ledger.events(last.lease.chargeKey)
+      assert.strictEqual(yield* ledger.newestEventMs, events.at(-1)!.atMs)
+    }))
+
   it.effect("of many adoptions at once one is made", () =>
     Effect.gen(function*() {
       const request = chargeFor("adopt-many", period)
