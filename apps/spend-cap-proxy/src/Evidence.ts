@@ -24,23 +24,27 @@ export interface Evidence {
   readonly customer: string | null
 }
 
-const Reference = Schema.NullOr(Schema.Union([Schema.String, Schema.Struct({ id: Schema.String })]))
+/** An id as Stripe writes them: anything else is no known answer, and nothing that a store could choke on. */
+const Id = Schema.String.check(Schema.isPattern(/^[\x21-\x7e]{1,255}$/))
+const AmountMinor = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 999_999_999_999 }))
+
+const Reference = Schema.NullOr(Schema.Union([Id, Schema.Struct({ id: Id })]))
 
 const Intent = Schema.Struct({
   object: Schema.Literal("payment_intent"),
-  id: Schema.NonEmptyString,
+  id: Id,
   status: Schema.NonEmptyString,
-  amount: Schema.Int,
-  currency: Schema.NonEmptyString,
+  amount: AmountMinor,
+  currency: Id,
   customer: Schema.optionalKey(Reference),
   customer_account: Schema.optionalKey(Reference)
 })
 
 const Charge = Schema.Struct({
   object: Schema.Literal("charge"),
-  id: Schema.NonEmptyString,
+  id: Id,
   status: Schema.Literals(["succeeded", "pending", "failed"]),
-  amount: Schema.Int
+  amount: AmountMinor
 })
 
 const Failure = Schema.Struct({

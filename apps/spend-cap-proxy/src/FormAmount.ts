@@ -46,6 +46,8 @@ const readPairs = (text: string): Result.Result<ReadonlyArray<Pair>, FormProblem
     const name = decode(at === -1 ? piece : piece.slice(0, at))
     const value = decode(at === -1 ? "" : piece.slice(at + 1))
     if (Result.isFailure(name) || Result.isFailure(value)) return problem(null, "form_invalid", "The form is not URL-encoded UTF-8.")
+    // No database keeps a zero byte, and parsers that end a text there read another name.
+    if (name.success.includes("\0") || value.success.includes("\0")) return problem(null, "form_invalid", "The form holds a zero byte.")
     pairs.push([name.success, value.success])
   }
   return Result.succeed(pairs)
@@ -72,6 +74,17 @@ const oddName = (pairs: ReadonlyArray<Pair>, route: Route): FormProblem | undefi
   }
 }
 
+/** The longest name of a customer or a currency; Stripe's own have some twenty characters. */
+const lengthMax = 255
+
+const tooLong = (given: ReadonlyMap<string, string>): FormProblem | undefined => {
+  for (const param of ["currency", "customer", "customer_account"]) {
+    if ((given.get(param) ?? "").length > lengthMax) {
+      return { param, code: "parameter_too_long", message: `The parameter ${param} has more than ${lengthMax} characters.` }
+    }
+  }
+}
+
 const amountPattern = /^[1-9][0-9]{0,11}$/
 
 /** Reads the body of a call that moves money. */
@@ -92,6 +105,8 @@ export const readForm = (body: Uint8Array, { headers, method, route }: FormConte
   const odd = oddName(pairs, route)
   if (odd !== undefined) return Result.fail(odd)
   const given = new Map(pairs)
+  const long = tooLong(given)
+  if (long !== undefined) return Result.fail(long)
   const amount = given.get("amount")
   if (route.kind !== "confirm" && (amount === undefined || !amountPattern.test(amount))) {
     return problem("amount", "parameter_invalid_integer", "The amount must be given as one plain positive integer of minor units.")

@@ -217,7 +217,9 @@ const make = Effect.gen(function*() {
         Effect.flatMap(decided),
         Effect.catchTags({
           VaultStoreError: (error) =>
-            Effect.andThen(
+            error.reason._tag === "VaultRefused"
+              ? own(exchange, refuseForm({ param: null, code: "form_invalid", message: "The call holds a value that the spend-cap proxy cannot keep." }, requestId))
+              : Effect.andThen(
               Effect.logError("the vault store is away; nothing was forwarded").pipe(Effect.annotateLogs({ detail: error.message, requestId })),
               own(exchange, storeUnavailable(requestId))
             ),

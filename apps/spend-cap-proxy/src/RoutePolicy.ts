@@ -26,7 +26,11 @@ export interface Route {
 /** Kinds that need an idempotency key and a plain form, and whose answers are read. */
 export const movesMoney = (kind: RouteKind): boolean => kind === "charge" || kind === "intent" || kind === "confirm" || kind === "refund"
 
+/** The longest path; none of Stripe's comes near it. */
+const pathMax = 1024
+
 const decodePath = (raw: string): string | undefined => {
+  if (raw.length > pathMax) return undefined
   const decoded = Result.getOrUndefined(Result.try(() => decodeURIComponent(raw)))
   // What is still encoded was encoded twice.
   return decoded === undefined || !/^\/[A-Za-z0-9_.:/-]*$/.test(decoded) ? undefined : decoded

@@ -9,7 +9,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as GroupCommit from "@purser/postgres/GroupCommit"
 import type { MoneyEffect } from "./Evidence.ts"
-import { type QueryFailure, rows, unavailable } from "./internal/vaultQuery.ts"
+import { isBadInput, type QueryFailure, rows, unavailable } from "./internal/vaultQuery.ts"
 import type { RouteKind } from "./RoutePolicy.ts"
 import { hashVaultKey } from "./VaultKey.ts"
 import type { VaultStoreError } from "./VaultStoreError.ts"
@@ -82,7 +82,7 @@ const make = Effect.gen(function*() {
   // Inputs of a batch are decided one after the other by the database, so that none must wait for the next batch.
   let count = 0
   const unique = () => String(count = (count + 1) % Number.MAX_SAFE_INTEGER)
-  const limits = { keyOf: unique, splits: () => false, maxSize: 128, inFlight: 1 }
+  const limits = { keyOf: unique, splits: isBadInput, maxSize: 128, inFlight: 1 }
   const number = (value: bigint | null) => value === null ? null : Number(value)
 
   const decide = yield* GroupCommit.make<Wish, Verdict, QueryFailure>({

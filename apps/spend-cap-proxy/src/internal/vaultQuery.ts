@@ -1,7 +1,7 @@
 /** Statements of the vault store: sent, decoded row by row, and named on failure. No detail repeats a parameter. */
 import { Effect, Schema } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
-import { VaultStoreError, VaultStoreUnavailable } from "../VaultStoreError.ts"
+import { VaultRefused, VaultStoreError, VaultStoreUnavailable } from "../VaultStoreError.ts"
 
 /** The database failed, or a row is not what it should be. */
 export type QueryFailure = SqlError.SqlError | Schema.SchemaError
@@ -13,6 +13,15 @@ export const retryRolledBack = <A>(effect: Effect.Effect<A, QueryFailure>): Effe
     times: 8
   })
 
+const stateOf = (failure: QueryFailure): string => {
+  if (failure._tag === "SchemaError") return ""
+  const { cause } = failure.reason
+  return typeof cause === "object" && cause !== null && "code" in cause && "severity" in cause ? String(cause.code) : ""
+}
+
+/** The server refused a value of the statement, and wrote nothing: others of its batch are tried without it. */
+export const isBadInput = (failure: QueryFailure): boolean => /^(?:22|23|54)/.test(stateOf(failure))
+
 const detailOf = (failure: QueryFailure): string => {
   if (failure._tag === "SchemaError") return "a row is not what the schema says"
   const { cause } = failure.reason
@@ -22,7 +31,11 @@ const detailOf = (failure: QueryFailure): string => {
 
 /** The failure in the store's words. */
 export const unavailable = (operation: string) => (failure: QueryFailure): VaultStoreError =>
-  new VaultStoreError({ reason: new VaultStoreUnavailable({ operation, detail: detailOf(failure) }) })
+  new VaultStoreError({
+    reason: isBadInput(failure)
+      ? new VaultRefused({ detail: `the store does not take a value of this ${operation} (${stateOf(failure)})` })
+      : new VaultStoreUnavailable({ operation, detail: detailOf(failure) })
+  })
 
 /** Sends a statement for its rows. */
 export const rows = <S extends Schema.Top & { readonly DecodingServices: never }>(
