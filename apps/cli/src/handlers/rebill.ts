@@ -6,7 +6,7 @@ import { StripeGateway } from "@purser/stripe"
 import { Effect, Layer, Result } from "effect"
 import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
-import { watchPauses } from "./pause.ts"
+import { waitIfPaused } from "./pause.ts"
 
 /** What the command line says. */
 export interface RebillOptions {
@@ -22,7 +22,7 @@ export interface RebillOptions {
 /** Opens the revision, or goes on with the one that was opened with the same terms, and charges it. */
 export const rebill = (identity: ChargeIdentity, options: RebillOptions) =>
   Effect.gen(function*() {
-    yield* watchPauses
+    yield* waitIfPaused("Charging is paused, and nothing was billed.")
     const ledger = yield* Ledger
     const chargeKey = chargeKeyOf(identity)
     const first = yield* ledger.find(chargeKey)

@@ -7,7 +7,7 @@ import { Effect, Layer } from "effect"
 import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
 import { nextStep } from "../ui/nextStep.ts"
 import { note, out } from "../ui/Output.ts"
-import { watchPauses } from "./pause.ts"
+import { waitIfPaused } from "./pause.ts"
 
 interface Act {
   readonly actor: string
@@ -43,7 +43,7 @@ const textOf = (outcome: ChargeOutcome) => "detail" in outcome ? `${outcome._tag
 /** Says what would move, moves it, and charges. */
 export const retry = (identity: ChargeIdentity, options: RetryOptions) =>
   Effect.gen(function*() {
-    yield* watchPauses
+    if (!options.dryRun) yield* waitIfPaused("Charging is paused, and nothing was tried again.")
     const ledger = yield* Ledger
     const record = yield* ledger.find(chargeKeyOf(identity))
     if (record === undefined) return yield* refused("the ledger holds no such charge")
@@ -67,7 +67,7 @@ const page = 500
 /** Tries every declined charge that is due by policy, each once. */
 export const retryDue = (options: Act) =>
   Effect.gen(function*() {
-    yield* watchPauses
+    if (!options.dryRun) yield* waitIfPaused("Charging is paused, and nothing was tried again.")
     const ledger = yield* Ledger
     const counts: Record<string, number> = {}
     const tried = new Set<string>()
