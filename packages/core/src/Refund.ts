@@ -29,6 +29,17 @@ export const refundKeyOf = (chargeKey: ChargeKey, refundId: string): RefundKey =
 export const RefundReason = Schema.Literals(["duplicate", "fraudulent", "requested_by_customer"])
 export type RefundReason = typeof RefundReason.Type
 
+/** A payment beside the one that the row names, for example the second of an identity that was paid twice. */
+export const NamedPayment = Schema.Struct({
+  paymentIntentId: Schema.NonEmptyString,
+  chargeId: Schema.NullOr(Schema.NonEmptyString),
+  receivedMinor: AmountMinor
+})
+export type NamedPayment = typeof NamedPayment.Type
+
+/** The id of a refund of a payment that is named: one of its own, so that it is never taken for a refund of the row's payment. */
+export const namedRefundId = (paymentIntentId: string, refundId: string): string => `${paymentIntentId}/${refundId}`
+
 /** A refund as it is asked for. Without `amountMinor` all that is left of the payment goes back, as it stands at the first request. */
 export class RefundRequest extends Schema.Class<RefundRequest>("@purser/core/RefundRequest")({
   chargeKey: ChargeKey,
@@ -38,6 +49,8 @@ export class RefundRequest extends Schema.Class<RefundRequest>("@purser/core/Ref
   /** Who asks, and why, for the record. */
   actor: Schema.String,
   note: Schema.String,
+  /** Another payment than the row's, whose metadata were seen to name the charge; `refundId` is then a `namedRefundId`. */
+  payment: Schema.optionalKey(NamedPayment),
   /** Asks once more for a refund that the processor refused; a decided one stays as it is. */
   again: Schema.optionalKey(Schema.Boolean)
 }) {

@@ -24,10 +24,13 @@ export class ChargeNotPaid extends Schema.TaggedError<ChargeNotPaid>(id("ChargeN
 export class RefundTooLarge extends Schema.TaggedError<RefundTooLarge>(id("RefundTooLarge"))("RefundTooLarge", {
   requestedMinor: Schema.Int,
   leftMinor: Schema.Int,
-  receivedMinor: Schema.Int
+  receivedMinor: Schema.Int,
+  /** What others gave back, as far as the ledger knows. */
+  elsewhereMinor: Schema.Int
 }) {
   override get message() {
-    return `${this.requestedMinor} is more than is left to refund: ${this.leftMinor} of ${this.receivedMinor}`
+    const elsewhere = this.elsewhereMinor === 0 ? "" : ` (${this.elsewhereMinor} were given back elsewhere)`
+    return `${this.requestedMinor} is more than is left to refund: ${this.leftMinor} of ${this.receivedMinor}${elsewhere}`
   }
   get isRetryable() {
     return false

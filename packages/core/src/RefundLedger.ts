@@ -2,7 +2,7 @@
  * The contract of the book of refunds: one row per refund, stored before the processor is called, with a lease.
  *
  * It decides how much may still go back, in one act under the charge's row: what was received, less every refund that
- * was made or may have been made. It calls no processor and touches no cap: a refund gives no room back.
+ * was made or may have been made, by the book or, as far as `Sightings` know, by others. It calls no processor and touches no cap: a refund gives no room back.
  */
 import { Context, type Effect, Layer } from "effect"
 import type { ChargeKey } from "./ChargeKey.ts"
@@ -51,7 +51,7 @@ export type RefundClaimAnswer =
   | { readonly _tag: "InProgress"; readonly leaseLeftMs: number }
   | { readonly _tag: "NotPaid"; readonly state: ChargeState | null }
   | { readonly _tag: "Conflict"; readonly expectedMinor: number; readonly actualMinor: number }
-  | { readonly _tag: "TooLarge"; readonly requestedMinor: number; readonly leftMinor: number; readonly receivedMinor: number }
+  | { readonly _tag: "TooLarge"; readonly requestedMinor: number; readonly leftMinor: number; readonly receivedMinor: number; readonly elsewhereMinor: number }
 
 /** A fact to record. One with the processor's object is recorded whoever holds the lease; anything else needs the epoch. */
 export interface RefundSettleInput {
@@ -81,6 +81,8 @@ export interface RefundRecord {
   readonly actor: string
   readonly note: string
   readonly attempt: number
+  /** What was paid: the row's own payment, or one beside it that was named. */
+  readonly paymentIntentId: string
   readonly processorRefundId: string | null
   readonly outcome: RefundOutcome | null
   readonly requestedAtMs: number
@@ -107,6 +109,9 @@ export interface RefundTotal {
   readonly amountMinor: bigint
 }
 
+/** Counts and sums of what others gave back, in minor units per period and currency, as far as `Sightings` know. */
+export type RefundElsewhereTotal = Omit<RefundTotal, "state">
+
 /** The book of refunds. Every method needs nothing and fails with `LedgerError` only. */
 export class RefundLedger extends Context.Service<RefundLedger, {
   /** Stores the refund and takes it, or says why not. The first claim freezes the amount. */
@@ -131,7 +136,9 @@ export class RefundLedger extends Context.Service<RefundLedger, {
   readonly events: (refundKey: RefundKey) => Effect.Effect<ReadonlyArray<RefundEvent>, LedgerError>
   /** Counts and sums per period, currency and state. */
   readonly report: (billingPeriod?: string) => Effect.Effect<ReadonlyArray<RefundTotal>, LedgerError>
+  /** Refunds that others made and that are over, per period and currency. */
+  readonly reportElsewhere: (billingPeriod?: string) => Effect.Effect<ReadonlyArray<RefundElsewhereTotal>, LedgerError>
 }>()("@purser/core/RefundLedger") {
-  /** A book in memory over the memory ledger's rows; leases last `leaseMs` (15 s). */
+  /** A book in memory over the memory ledger's rows, and the memory `Sightings` where they are provided; leases last `leaseMs` (15 s). */
   static readonly layerMemory: Layer.Layer<RefundLedger, never, Ledger> = Layer.effect(RefundLedger, makeRefundLedgerMemory({ leaseMs: 15_000 }))
 }

@@ -15,6 +15,8 @@ export interface Movement {
   readonly kind: "refund" | "dispute"
   readonly chargeKey: ChargeKey
   readonly paymentIntentId: string | null
+  /** With the payment's it tells which of two payments of one identity it belongs to. */
+  readonly chargeId: string | null
   readonly amountMinor: number
   readonly currency: string
   /** The processor's word, for example `succeeded`, `needs_response`, `lost`. */

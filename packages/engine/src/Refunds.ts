@@ -142,8 +142,8 @@ export class Refunds extends Context.Service<Refunds, {
           case "Conflict":
             return yield* failed(chargeKey, new RefundConflict({ refundId: request.refundId, expectedMinor: answer.expectedMinor, actualMinor: answer.actualMinor }))
           case "TooLarge": {
-            const { leftMinor, receivedMinor, requestedMinor } = answer
-            return yield* failed(chargeKey, new RefundTooLarge({ leftMinor, receivedMinor, requestedMinor }))
+            const { elsewhereMinor, leftMinor, receivedMinor, requestedMinor } = answer
+            return yield* failed(chargeKey, new RefundTooLarge({ elsewhereMinor, leftMinor, receivedMinor, requestedMinor }))
           }
         }
       })

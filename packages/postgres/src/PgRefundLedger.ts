@@ -3,7 +3,7 @@
  * rule that they apply is core's, so that every store decides alike. Refunds are rare: nothing is batched here.
  */
 import {
-  asAlreadyRefundSettled, ChargeKey, decideRebill, decideRefund, type LedgerError, mayRecordRefund, type RebillAnswer, type RebillInput, type RefundClaimAnswer, RefundLedger,
+  asAlreadyRefundSettled, ChargeKey, decideRebill, decideRefund, type LedgerError, mayRecordRefund, type RebillAnswer, type RebillInput, type RefundablePayment, type RefundClaimAnswer, refundedElsewhere, RefundLedger,
   type RefundRequest, type RefundSettleAnswer, type RefundSettleInput, refundStateOf
 } from "@purser/core"
 import { type Config, Duration, Effect, Layer, Schema } from "effect"
@@ -13,12 +13,15 @@ import { ledgerUnavailable, retryRolledBack, type StoreFailure } from "./interna
 import { leaseConfig } from "./internal/leaseConfig.ts"
 import { double, integer, text } from "./internal/params.ts"
 import {
-  ClaimedRow, claimedRefundOf, HeldRow, LockedCharge, LockedRefund, RefundEventRow, refundEventOf, refundOutcomeOf, refundRecordOf, RefundRow,
+  ClaimedRow, claimedRefundOf, HeldRow, LockedCharge, LockedRefund, RefundEventRow, refundEventOf, refundElsewhereOf, RefundElsewhereRow, refundOutcomeOf, refundRecordOf, RefundRow,
   RefundTotalRow, refundTotalOf, StoredRow
 } from "./internal/refundRow.ts"
 import * as Sql from "./internal/refundSql.ts"
+import { MovementRow, movementOf } from "./internal/movementRow.ts"
+import { movements as movementsSql } from "./internal/watchSql.ts"
 
 const Successor = Schema.Struct({ charge_key: ChargeKey })
+const OurRow = Schema.Struct({ processor_refund_id: Schema.String })
 const GoneRow = Schema.Struct({ refunded_minor: Schema.BigInt, nothing_left: Schema.Boolean })
 
 /** Settings of the book. */
@@ -36,17 +39,27 @@ const make = Effect.fnUntraced(function*(options: PgRefundLedgerOptions) {
   const named = <A>(operation: string, chargeKey: ChargeKey | null, effect: Effect.Effect<A, StoreFailure>): Effect.Effect<A, LedgerError> =>
     Effect.mapError(retryRolledBack(effect), ledgerUnavailable(operation, chargeKey))
 
+  /** What others gave back of a payment; read under the lock of the charge's row, after all that the book has made. */
+  const elsewhere = Effect.fnUntraced(function*(chargeKey: ChargeKey, payment: RefundablePayment) {
+    const movements = yield* ask(movementsSql, [text(chargeKey)], MovementRow)
+    const ours = yield* ask(Sql.ours, [text(chargeKey)], OurRow)
+    return refundedElsewhere(movements.map(movementOf), payment, new Set(ours.map((row) => row.processor_refund_id)))
+  })
+
   const claimOnce = Effect.fnUntraced(function*(request: RefundRequest, worker: string): Effect.fn.Return<RefundClaimAnswer, StoreFailure> {
     const { chargeKey, refundKey } = request
     const [charge] = yield* ask(Sql.lockCharge, [text(chargeKey)], LockedCharge)
     const [stored] = yield* ask(Sql.stored, [text(refundKey)], StoredRow)
-    const [held] = yield* ask(Sql.held, [text(chargeKey)], HeldRow)
+    const payment = request.payment ?? { paymentIntentId: charge?.outcome_payment_intent_id ?? null, chargeId: charge?.charge_id ?? null }
+    const [held] = yield* ask(Sql.held, [text(chargeKey), text(payment.paymentIntentId)], HeldRow)
+    const others = yield* elsewhere(chargeKey, payment)
     const decision = decideRefund(
       request,
       charge === undefined ? undefined : {
         state: charge.state,
-        receivedMinor: Number(charge.received_minor ?? 0n),
-        heldMinor: Number(held?.held_minor ?? 0n)
+        receivedMinor: request.payment?.receivedMinor ?? Number(charge.received_minor ?? 0n),
+        heldMinor: Number(held?.held_minor ?? 0n),
+        elsewhereMinor: others.heldMinor
       },
       stored === undefined ? undefined : {
         state: stored.state,
@@ -61,7 +74,7 @@ const make = Effect.fnUntraced(function*(options: PgRefundLedgerOptions) {
       ? ask(Sql.take, [text(refundKey), text(worker), double(leaseMs)], ClaimedRow)
       : ask(Sql.insert, [
         text(refundKey), text(chargeKey), text(request.refundId), text(charge.billing_period), text(charge.currency), BigInt(decision.amountMinor),
-        text(request.reason), text(request.actor), text(request.note), text(charge.outcome_payment_intent_id), text(charge.charge_id),
+        text(request.reason), text(request.actor), text(request.note), text(payment.paymentIntentId), text(payment.chargeId),
         text(worker), double(leaseMs)
       ], ClaimedRow)
     const [row] = rows
@@ -99,10 +112,13 @@ const make = Effect.fnUntraced(function*(options: PgRefundLedgerOptions) {
       if (next === undefined) break
       key = next
     }
-    const [gone] = yield* ask(Sql.refunded, [text(key)], GoneRow)
     const last = row === undefined ? undefined : yield* recordOf(row)
+    const paid = last?.outcome?._tag === "Succeeded" ? last.outcome : undefined
+    const payment = { paymentIntentId: paid?.paymentIntentId ?? null, chargeId: paid?.chargeId ?? null }
+    const [gone] = yield* ask(Sql.refunded, [text(key), text(payment.paymentIntentId)], GoneRow)
+    const others = yield* elsewhere(key, payment)
     const receivedMinor = Number(row?.received_minor ?? 0n)
-    const refundedMinor = gone?.nothing_left === true ? receivedMinor : Number(gone?.refunded_minor ?? 0n)
+    const refundedMinor = gone?.nothing_left === true ? receivedMinor : Number(gone?.refunded_minor ?? 0n) + others.succeededMinor
     const decision = decideRebill(last === undefined ? undefined : { ...last, receivedMinor, refundedMinor }, input)
     if (decision._tag !== "Open") return decision
     const { request, revises } = decision
@@ -141,7 +157,9 @@ const make = Effect.fnUntraced(function*(options: PgRefundLedgerOptions) {
     list: (chargeKey) => named("list refunds", chargeKey, Effect.map(ask(Sql.list, [text(chargeKey)], RefundRow), (rows) => rows.map(refundRecordOf))),
     events: (refundKey) => named("refund events", null, Effect.map(ask(Sql.events, [text(refundKey)], RefundEventRow), (rows) => rows.map(refundEventOf))),
     report: (billingPeriod) =>
-      named("report refunds", null, Effect.map(ask(Sql.report, [text(billingPeriod ?? null)], RefundTotalRow), (rows) => rows.map(refundTotalOf)))
+      named("report refunds", null, Effect.map(ask(Sql.report, [text(billingPeriod ?? null)], RefundTotalRow), (rows) => rows.map(refundTotalOf))),
+    reportElsewhere: (billingPeriod) =>
+      named("report refunds", null, Effect.map(ask(Sql.reportElsewhere, [text(billingPeriod ?? null)], RefundElsewhereRow), (rows) => rows.map(refundElsewhereOf)))
   })
 })
 

@@ -1,24 +1,14 @@
 /** What was seen at the processor, on PostgreSQL (or PGlite): one row per object, overwritten by the later word about it. */
-import { ChargeKey, Sightings } from "@purser/core"
+import { Sightings } from "@purser/core"
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { MovementRow, movementOf } from "./internal/movementRow.ts"
 import { bigint, double, integer, text } from "./internal/params.ts"
 import { asker, sender } from "./internal/storeQuery.ts"
 import * as Sql from "./internal/watchSql.ts"
 
 const NullText = Schema.NullOr(Schema.String)
 
-const MovementRow = Schema.Struct({
-  id: Schema.String,
-  kind: Schema.Literals(["refund", "dispute"]),
-  charge_key: ChargeKey,
-  payment_intent_id: NullText,
-  amount_minor: Schema.BigInt,
-  currency: Schema.String,
-  status: Schema.String,
-  reason: NullText,
-  created_ms: Schema.Finite
-})
 const UnknownRow = Schema.Struct({
   id: Schema.String,
   reason: Schema.Literals(["missing_here", "not_attached", "foreign", "missing_there"]),
@@ -40,22 +30,11 @@ const make = Effect.gen(function*() {
   return Sightings.of({
     note: (movement) =>
       send("note movement", Sql.note, [
-        text(movement.id), text(movement.kind), text(movement.chargeKey), text(movement.paymentIntentId), bigint(movement.amountMinor),
+        text(movement.id), text(movement.kind), text(movement.chargeKey), text(movement.paymentIntentId), text(movement.chargeId), bigint(movement.amountMinor),
         text(movement.currency), text(movement.status), text(movement.reason), double(movement.createdMs)
       ]),
     movements: (chargeKey) =>
-      Effect.map(ask("list movements", Sql.movements, [text(chargeKey)], MovementRow), (rows) =>
-        rows.map((row) => ({
-          id: row.id,
-          kind: row.kind,
-          chargeKey: row.charge_key,
-          paymentIntentId: row.payment_intent_id,
-          amountMinor: Number(row.amount_minor),
-          currency: row.currency,
-          status: row.status,
-          reason: row.reason,
-          createdMs: row.created_ms
-        }))),
+      Effect.map(ask("list movements", Sql.movements, [text(chargeKey)], MovementRow), (rows) => rows.map(movementOf)),
     list: (object) =>
       send("list object", Sql.list, [
         text(object.id), text(object.reason), text(object.chargeKey), bigint(object.amountMinor), text(object.currency),

@@ -3,9 +3,10 @@ import * as RefundLedgerConformance from "@purser/testkit/RefundLedgerConformanc
 import { Layer } from "effect"
 import { PgLedger } from "../src/PgLedger.ts"
 import { PgRefundLedger } from "../src/PgRefundLedger.ts"
+import { PgSightings } from "../src/PgSightings.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 import { storeClock } from "./support/storeClock.ts"
 
 for (const [name, database] of TestDatabase.layers) {
-  RefundLedgerConformance.suite(name, Layer.mergeAll(PgLedger.layer, PgRefundLedger.layer, storeClock).pipe(Layer.provide(database)))
+  RefundLedgerConformance.suite(name, Layer.mergeAll(PgLedger.layer, PgRefundLedger.layer, PgSightings.layer, storeClock).pipe(Layer.provide(database)))
 }

@@ -4,7 +4,7 @@
  */
 import {
   AlreadyRefunded, type AmountMinor, type ChargeKey, type ClaimedRefund, Ledger, Refunded, RefundFailed, RefundLedger, RefundPending, RefundRefused, RefundRequest,
-  type RefundOutcome
+  type RefundOutcome, Sightings
 } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
@@ -56,7 +56,7 @@ const assertTrail = Effect.fnUntraced(function*(refund: ClaimedRefund) {
 })
 
 /** Runs the suite against a book and its ledger; the layer is built once. */
-export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger | StoreClock, E>): void =>
+export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger | Sightings | StoreClock, E>): void =>
   testLayer(layer, { timeout: 120_000 })(`RefundLedger: ${name}`, (it) => {
     it.effect("stores a refund before anything is sent, with who asked and why, and gives it to one", () =>
       Effect.gen(function*() {
@@ -109,7 +109,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger 
       Effect.gen(function*() {
         const chargeKey = yield* paid("r-limit")
         const first = yield* mustClaim(wish(chargeKey, "1", 700))
-        assert.deepStrictEqual(yield* claim(wish(chargeKey, "2", 301)), { _tag: "TooLarge", requestedMinor: 301, leftMinor: 300, receivedMinor: 1000 })
+        assert.deepStrictEqual(yield* claim(wish(chargeKey, "2", 301)), { _tag: "TooLarge", requestedMinor: 301, leftMinor: 300, receivedMinor: 1000, elsewhereMinor: 0 })
         yield* settle(first, refused(first))
         const second = yield* mustClaim(wish(chargeKey, "2", 1000))
         yield* settle(second, new RefundFailed({ ...common(second), processorRefundId: "re_9", detail: "came back" }))
@@ -248,6 +248,67 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger 
         assert.strictEqual(second._tag === "Opened" ? second.request.revision : second._tag, 2)
       }))
 
+    /** A refund of this payment that somebody else made. */
+    const elsewhere = (chargeKey: ChargeKey, payment: string, id: string, amountMinor: number, status = "succeeded") =>
+      Effect.flatMap(Sightings, (sightings) =>
+        sightings.note({
+          id, kind: "refund", chargeKey, paymentIntentId: payment.startsWith("pi_") ? payment : null, chargeId: `ch_${payment}`, amountMinor,
+          currency: "usd", status, reason: null, createdMs: 1_785_600_000_000
+        }))
+
+    it.effect("what others gave back is not left: never more than was received goes back in all", () =>
+      Effect.gen(function*() {
+        const book = yield* RefundLedger
+        const chargeKey = yield* paid("r-others")
+        yield* elsewhere(chargeKey, "pi_r-others", "re_others_1", 300)
+        yield* elsewhere(chargeKey, "pi_r-others", "re_others_2", 100, "pending")
+        yield* elsewhere(chargeKey, "pi_r-others", "re_others_3", 500, "failed")
+        assert.deepStrictEqual(yield* claim(wish(chargeKey, "1", 601)), {
+          _tag: "TooLarge", requestedMinor: 601, leftMinor: 600, receivedMinor: 1000, elsewhereMinor: 400
+        })
+        const part = yield* mustClaim(wish(chargeKey, "1", 200))
+        yield* settle(part, refunded(part, "re_others_ours"))
+        // The book's own refund, seen at the processor as well, counts once.
+        yield* elsewhere(chargeKey, "pi_r-others", "re_others_ours", 200)
+        const rest = yield* mustClaim(wish(chargeKey, "2", null))
+        assert.strictEqual(rest.amountMinor, 400)
+        yield* settle(rest, refunded(rest, "re_others_rest"))
+        assert.deepInclude(yield* claim(wish(chargeKey, "3", null)), { _tag: "TooLarge", leftMinor: 0 })
+        // 300 elsewhere and 600 of ours are back; 100 are on their way.
+        assert.deepStrictEqual(yield* again(chargeKey, 900), { _tag: "NotRefunded", receivedMinor: 1000, refundedMinor: 900 })
+        yield* elsewhere(chargeKey, "pi_r-others", "re_others_2", 100)
+        assert.strictEqual((yield* again(chargeKey, 900))._tag, "Opened")
+        assert.strictEqual((yield* book.list(chargeKey)).length, 2)
+      }))
+
+    it.effect("bills anew what others gave back wholly", () =>
+      Effect.gen(function*() {
+        const chargeKey = yield* paid("r-dashboard")
+        yield* elsewhere(chargeKey, "pi_r-dashboard", "re_dashboard_1", 999)
+        assert.deepStrictEqual(yield* again(chargeKey, 900), { _tag: "NotRefunded", receivedMinor: 1000, refundedMinor: 999 })
+        yield* elsewhere(chargeKey, "pi_r-dashboard", "re_dashboard_2", 1)
+        // Asked for all that is left, there is nothing to do; asked for an amount, there is nothing to do it with.
+        const settled = yield* claim(wish(chargeKey, "1", null))
+        assert.strictEqual(settled._tag === "AlreadySettled" ? settled.outcome._tag : settled._tag, "AlreadyRefunded")
+        assert.strictEqual((yield* claim(wish(chargeKey, "1", 1000)))._tag, "TooLarge")
+        assert.strictEqual((yield* again(chargeKey, 900))._tag, "Opened")
+      }))
+
+    it.effect("keeps the refunds of two payments of one identity apart", () =>
+      Effect.gen(function*() {
+        const chargeKey = yield* paid("r-twice")
+        const payment = { paymentIntentId: "pi_r-second", chargeId: "ch_pi_r-second", receivedMinor: 1000 as AmountMinor }
+        yield* elsewhere(chargeKey, "pi_r-second", "re_twice_1", 400)
+        assert.strictEqual((yield* again(chargeKey, 900))._tag, "NotRefunded")
+        const named = new RefundRequest({ ...wish(chargeKey, "pi_r-second/1", null), payment })
+        const second = yield* mustClaim(named)
+        assert.deepStrictEqual([second.paymentIntentId, second.chargeId, second.amountMinor], ["pi_r-second", "ch_pi_r-second", 600])
+        yield* settle(second, refunded(second, "re_twice_2"))
+        assert.deepStrictEqual(yield* again(chargeKey, 900), { _tag: "NotRefunded", receivedMinor: 1000, refundedMinor: 0 })
+        const own = yield* mustClaim(wish(chargeKey, "1", null))
+        assert.deepStrictEqual([own.paymentIntentId, own.amountMinor], ["pi_r-twice", 1000])
+      }))
+
     it.effect("opens no revision of what is not paid, and one of what is not refunded only by decision", () =>
       Effect.gen(function*() {
         const unknown = chargeFor("r-unbilled", period)
@@ -275,5 +336,13 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger 
           { billingPeriod: "2019-01", currency: "usd", state: "succeeded", refunds: 2, amountMinor: 500n }
         ])
         assert.isTrue((yield* book.report()).length >= rows.length)
+        yield* elsewhere(request.chargeKey, "pi_report", "re_1", 250)
+        yield* elsewhere(request.chargeKey, "pi_report", "re_elsewhere_1", 100)
+        yield* elsewhere(request.chargeKey, "pi_report", "re_elsewhere_2", 50)
+        yield* elsewhere(request.chargeKey, "pi_report", "re_elsewhere_3", 50, "pending")
+        assert.deepStrictEqual((yield* book.reportElsewhere("2019-01")).map((row) => ({ ...row })), [
+          { billingPeriod: "2019-01", currency: "usd", refunds: 2, amountMinor: 150n }
+        ])
+        assert.isTrue((yield* book.reportElsewhere()).length >= 1)
       }))
   })

@@ -17,7 +17,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<Sightings | StoreClock
         const sightings = yield* Sightings
         const { chargeKey } = chargeFor("moved", "2026-07")
         const dispute: Movement = {
-          id: "dp_1", kind: "dispute", chargeKey, paymentIntentId: "pi_1", amountMinor: 1000, currency: "usd", status: "needs_response",
+          id: "dp_1", kind: "dispute", chargeKey, paymentIntentId: "pi_1", chargeId: "ch_1", amountMinor: 1000, currency: "usd", status: "needs_response",
           reason: "fraudulent", createdMs: 1_785_600_002_000
         }
         const refund: Movement = { ...dispute, id: "re_1", kind: "refund", amountMinor: 300, status: "pending", reason: null, createdMs: 1_785_600_001_000 }

@@ -1,5 +1,5 @@
 /** The memory layers pass the suites that the drivers pass. */
-import { EventLog, Ledger, RefundLedger, RunLedger, SpendCap, Transport } from "@purser/core"
+import { EventLog, Ledger, RefundLedger, RunLedger, Sightings, SpendCap, Transport } from "@purser/core"
 import { Layer } from "effect"
 import * as EventLogConformance from "../src/EventLogConformance.ts"
 import * as LedgerConformance from "../src/LedgerConformance.ts"
@@ -11,7 +11,7 @@ import { TransportConformance } from "../src/TransportConformance.ts"
 
 LedgerConformance.suite("memory", Layer.merge(Ledger.layerMemory, StoreClock.layerTestClock))
 EventLogConformance.suite("memory", EventLog.layerMemory.pipe(Layer.provideMerge(Ledger.layerMemory)))
-RefundLedgerConformance.suite("memory", Layer.merge(RefundLedger.layerMemory.pipe(Layer.provideMerge(Ledger.layerMemory)), StoreClock.layerTestClock))
+RefundLedgerConformance.suite("memory", Layer.merge(RefundLedger.layerMemory.pipe(Layer.provideMerge(Layer.merge(Ledger.layerMemory, Sightings.layerMemory))), StoreClock.layerTestClock))
 SpendCapConformance.suite("memory", SpendCap.layerMemory)
 RunLedgerConformance.suite(
   "memory",

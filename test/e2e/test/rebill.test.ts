@@ -33,7 +33,7 @@ it.live("E11: a rerun is a no-op; billing anew is an act, once, with a key of it
       assert.deepInclude(shown.json, { state: "succeeded", revisedBy: first.json!["chargeKey"] })
       const revision = yield* desk.purser(["show", ...at, "--revision", "1", "--json"])
       assert.deepInclude(revision.json, { state: "succeeded", revises: key.stdout.trim() })
-      assert.include((yield* desk.purser(["status", "2026-07"])).stdout, "refunded")
+      assert.include((yield* desk.purser(["status", "2026-07"])).stdout, "given back")
       const books = (yield* desk.sim.books).filter(({ customer }) => customer === "acme")
       assert.strictEqual(books.reduce((sum, entry) => sum + entry.payments, 0), 2)
       assert.strictEqual(books.reduce((sum, entry) => sum + (entry.refunds ?? 0), 0), 1)

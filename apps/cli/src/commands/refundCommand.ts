@@ -13,6 +13,10 @@ export const refundCommand = Command.make("refund", {
     Flag.withDescription("Which refund of this charge it is: the same id is the same refund, another one is another (default: 1)"),
     Flag.withDefault(firstRefundId)
   ),
+  payment: Flag.String("payment").pipe(
+    Flag.withDescription("Another payment of this identity than the ledger's, pi_… or ch_…: which of two is given back (see purser reconcile, paid_twice)"),
+    Flag.optional
+  ),
   cause: Flag.Literals("cause", ["duplicate", "fraudulent", "requested_by_customer"]).pipe(
     Flag.withDescription("What Stripe is told as the reason"),
     Flag.optional
@@ -30,6 +34,7 @@ export const refundCommand = Command.make("refund", {
   return yield* refund(identity, {
     ...given,
     refundId: given.id,
+    payment: Option.getOrUndefined(given.payment),
     amount: Option.getOrUndefined(given.amount),
     cause: Option.getOrNull(given.cause)
   })

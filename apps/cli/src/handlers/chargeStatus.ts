@@ -3,6 +3,7 @@ import { type ChargeKey, Ledger, Money, RefundLedger, Sightings } from "@purser/
 import { Stores } from "@purser/purser"
 import { Effect } from "effect"
 import { refused } from "../CommandFailed.ts"
+import { givenBack } from "../ui/givenBack.ts"
 import { out } from "../ui/Output.ts"
 import { table } from "../ui/table.ts"
 
@@ -17,7 +18,8 @@ export const chargeStatus = (chargeKey: ChargeKey, json: boolean) =>
     const refunds = yield* (yield* RefundLedger).list(chargeKey)
     const elsewhere = yield* (yield* Sightings).movements(chargeKey)
     const events = yield* ledger.events(chargeKey)
-    if (json) return yield* out(JSON.stringify({ ...record, refunds, elsewhere, events }))
+    const sums = givenBack(record, refunds, elsewhere)
+    if (json) return yield* out(JSON.stringify({ ...record, refunds, elsewhere, givenBack: sums, events }))
     const { request } = record
     const money = (minor: number) => `${Money.formatMinor(BigInt(minor), request.currency)} ${request.currency}`
     yield* out([
@@ -29,7 +31,10 @@ export const chargeStatus = (chargeKey: ChargeKey, json: boolean) =>
       ...refunds.map((refund) => [refund.processorRefundId ?? "", "refund", money(refund.amountMinor), refund.state, time(refund.requestedAtMs), "purser refund"]),
       ...elsewhere.map(({ amountMinor, createdMs, id, kind, status }) => [id, kind, money(amountMinor), status, time(createdMs), "elsewhere"])
     ]
-    if (back.length > 0) yield* out(`\n${table(["went back", "as", "amount", "status", "made", "by"], back, [2])}`)
+    if (back.length > 0) yield* out(`\n${table(["at Stripe", "as", "amount", "status", "made", "by"], back, [2])}`)
+    if (back.length > 0) {
+      yield* out(`given back: ${money(sums.refundedMinor)} by refunds, ${money(sums.elsewhereMinor)} elsewhere; ${money(sums.leftMinor)} of ${money(sums.receivedMinor)} are left`)
+    }
     yield* out(`\n${table(["at", "to", "attempt", "worker", "detail"], events.map(({ atMs, attempt, detail, to, worker }) => [
       time(atMs), to, String(attempt), worker ?? "", detail ?? ""
     ]), [2])}`)

@@ -1,8 +1,9 @@
 /** `purser show`: all that the ledger holds about one charge. */
-import { type ChargeIdentity, chargeKeyOf, declineAdvice, Ledger, Money, RefundLedger, Sightings } from "@purser/core"
+import { type ChargeIdentity, chargeKeyOf, type Currency, declineAdvice, Ledger, Money, RefundLedger, Sightings } from "@purser/core"
 import { Stores } from "@purser/purser"
 import { Effect } from "effect"
 import { refused } from "../CommandFailed.ts"
+import { givenBack } from "../ui/givenBack.ts"
 import { nextStep } from "../ui/nextStep.ts"
 import { out } from "../ui/Output.ts"
 import { table } from "../ui/table.ts"
@@ -22,10 +23,11 @@ export const show = (identity: ChargeIdentity, json: boolean) =>
     const events = yield* ledger.events(chargeKey)
     const movements = yield* (yield* Sightings).movements(chargeKey)
     const { outcome, request } = record
+    const back = givenBack(record, refunds, movements)
     const decline = outcome?._tag === "Declined" ? declineAdvice(outcome) : undefined
     if (json) {
       return yield* out(JSON.stringify({
-        ...record, request: { ...request }, decline: decline ?? null, next: nextStep(record), refunds, revisedBy: revisedBy ?? null, movements, events
+        ...record, request: { ...request }, decline: decline ?? null, next: nextStep(record, back), givenBack: back, refunds, revisedBy: revisedBy ?? null, movements, events
       }))
     }
     const money = (minor: number) => `${Money.formatMinor(minor, request.currency)} ${request.currency}`
@@ -43,7 +45,10 @@ export const show = (identity: ChargeIdentity, json: boolean) =>
       ...(outcome?._tag === "Declined"
         ? [["declined", `${outcome.declineCode ?? outcome.code} (${decline?.kind}${outcome.adviceCode === null ? "" : `, advice ${outcome.adviceCode}`})`]]
         : []),
-      ["next", nextStep(record)]
+      ...(outcome?._tag === "Succeeded" && back.refundedMinor + back.elsewhereMinor > 0
+        ? [["given back", `${money(back.refundedMinor)} by refunds, ${money(back.elsewhereMinor)} elsewhere; ${money(back.leftMinor)} of ${money(back.receivedMinor)} are left`]]
+        : []),
+      ["next", nextStep(record, back)]
     ]
     yield* out(lines.map(([name, value]) => `${name!.padEnd(15)}${value}`).join("\n"))
     if (refunds.length > 0) {
@@ -53,7 +58,7 @@ export const show = (identity: ChargeIdentity, json: boolean) =>
     }
     if (movements.length > 0) {
       yield* out(`\n${table(["seen at Stripe", "kind", "amount", "status"], movements.map((movement) => [
-        movement.id, movement.kind, `${movement.amountMinor} ${movement.currency} (minor)`, movement.status
+        movement.id, movement.kind, `${Money.formatMinor(movement.amountMinor, movement.currency as Currency)} ${movement.currency}`, movement.status
       ]))}`)
     }
     yield* out(`\n${table(["time", "from", "to", "attempt", "who", "what"], events.map((event) => [

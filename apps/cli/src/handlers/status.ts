@@ -12,13 +12,16 @@ export const status = (options: { readonly period: BillingPeriod | undefined; re
   Effect.gen(function*() {
     const totals = yield* (yield* Ledger).report(options.period)
     const caps = yield* (yield* SpendCap).report(options.period)
-    const refunds = yield* (yield* RefundLedger).report(options.period)
+    const book = yield* RefundLedger
+    const refunds = yield* book.report(options.period)
+    const elsewhere = yield* book.reportElsewhere(options.period)
     const pauses = yield* (yield* ChargePause).inForce
     if (options.json) {
       return yield* out(JSON.stringify({
         pauses,
         charges: totals.map((total) => ({ ...total, amountMinor: Number(total.amountMinor), receivedMinor: Number(total.receivedMinor) })),
-        refunds: refunds.map((total) => ({ ...total, amountMinor: Number(total.amountMinor) })),
+        refunds: refunds.map((total) => ({ ...total, amountMinor: Number(total.amountMinor), givenBackMinor: total.state === "succeeded" ? Number(total.amountMinor) : 0 })),
+        refundedElsewhere: elsewhere.map((total) => ({ ...total, amountMinor: Number(total.amountMinor) })),
         caps: capRows(caps)
       }))
     }
@@ -33,11 +36,17 @@ export const status = (options: { readonly period: BillingPeriod | undefined; re
       [3, 4, 5]
     ))
     if (quarantined > 0) yield* out(`${quarantined} charges are quarantined: Stripe's object differs from the row`)
-    if (refunds.length > 0) {
+    if (refunds.length + elsewhere.length > 0) {
       yield* out(`\n${table(
-        ["period", "currency", "refunds", "count", "refunded"],
-        refunds.map((total) => [total.billingPeriod, total.currency, total.state, String(total.refunds), money(total.amountMinor, total.currency)]),
-        [3, 4]
+        ["period", "currency", "refunds", "count", "asked for", "given back"],
+        [
+          ...refunds.map((total) => [
+            total.billingPeriod, total.currency, total.state, String(total.refunds), money(total.amountMinor, total.currency),
+            money(total.state === "succeeded" ? total.amountMinor : 0n, total.currency)
+          ]),
+          ...elsewhere.map((total) => [total.billingPeriod, total.currency, "elsewhere", String(total.refunds), "", money(total.amountMinor, total.currency)])
+        ],
+        [3, 4, 5]
       )}`)
     }
     for (const pause of pauses) yield* out(pauseText(pause))

@@ -1,5 +1,6 @@
 /** What a person, or a worker, can do next about a charge, in a sentence. */
 import { type ChargeRecord, declineAdvice, type DeclineRemedy } from "@purser/core"
+import type { GivenBack } from "./givenBack.ts"
 
 const remedies: Record<DeclineRemedy, string> = {
   wait: "time may help",
@@ -10,8 +11,8 @@ const remedies: Record<DeclineRemedy, string> = {
   review: "look at the request and the customer first"
 }
 
-/** One sentence about this state. */
-export const nextStep = (record: ChargeRecord): string => {
+/** One sentence about this state; `back` is what went back of its payment; all is left without it. */
+export const nextStep = (record: ChargeRecord, back?: GivenBack): string => {
   if (record.quarantine !== null) return "A person has to look at both sides: nobody charges it before."
   const { outcome } = record
   switch (record.state) {
@@ -37,7 +38,9 @@ export const nextStep = (record: ChargeRecord): string => {
     case "rejected":
       return "It was refused before money could move: remove the cause, then purser retry."
     case "succeeded":
-      return "It is paid. purser refund gives it back."
+      if (back === undefined || back.leftMinor === back.receivedMinor) return "It is paid. purser refund gives it back."
+      if (back.leftMinor > 0) return "It is paid. purser refund gives the rest back."
+      return "It was paid, and nothing is left to give back. purser rebill bills it anew once all of it is back."
     case "canceled":
       return "It was canceled, and nothing is asked again."
   }

@@ -1,15 +1,16 @@
 /** The book of refunds over a map and the memory ledger's rows, on Effect's clock; the readable twin of the SQL driver. */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Option } from "effect"
 import type { ChargeKey } from "../ChargeKey.ts"
 import { Ledger } from "../Ledger.ts"
 import { asAlreadyRefundSettled, type RefundKey, type RefundOutcome } from "../Refund.ts"
 import {
-  type ClaimedRefund, type RefundEvent, type RefundClaimAnswer, type RefundLease, type RefundLedger, type RefundRecord,
+  type ClaimedRefund, type RefundElsewhereTotal, type RefundEvent, type RefundClaimAnswer, type RefundLease, type RefundLedger, type RefundRecord,
   type RefundSettleAnswer, type RefundState, type RefundTotal
 } from "../RefundLedger.ts"
 import { decideRebill, type RebillAnswer } from "../Rebill.ts"
 import { memoryRows, plannedRow } from "./ledgerMemory.ts"
-import { decideRefund, mayRecordRefund, refundHoldsMoney, refundStateOf } from "../RefundRules.ts"
+import { decideRefund, mayRecordRefund, type RefundablePayment, refundedElsewhere, refundHoldsMoney, refundStateOf } from "../RefundRules.ts"
+import { Sightings } from "../Sightings.ts"
 
 interface Row extends RefundRecord {
   state: RefundState
@@ -19,7 +20,6 @@ interface Row extends RefundRecord {
   epoch: number
   leaseUntilMs: number
   readonly billingPeriod: string
-  readonly paymentIntentId: string
   readonly chargeId: string | null
   readonly events: Array<RefundEvent>
 }
@@ -33,6 +33,8 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
   if (charges === undefined) return yield* Effect.die(new Error("Bug: RefundLedger.layerMemory works over Ledger.layerMemory only"))
   const now = () => clock.currentTimeMillisUnsafe()
   const rows = new Map<RefundKey, Row>()
+  const sightings = yield* Effect.serviceOption(Sightings)
+  const movementsOf = (chargeKey: ChargeKey) => Option.isSome(sightings) ? sightings.value.movements(chargeKey) : Effect.succeed([])
 
   const note = (row: Row, from: RefundState | null, worker: string | null, detail: string | null) => {
     row.events.push({
@@ -62,6 +64,10 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
   }
   const ofCharge = (chargeKey: ChargeKey) => [...rows.values()].filter((row) => row.chargeKey === chargeKey)
 
+  const ofPayment = (chargeKey: ChargeKey, payment: RefundablePayment) =>
+    ofCharge(chargeKey).filter(({ paymentIntentId }) => paymentIntentId === payment.paymentIntentId)
+  const oursAt = (chargeKey: ChargeKey) => new Set(ofCharge(chargeKey).flatMap(({ processorRefundId }) => processorRefundId ?? []))
+
   const successor = (chargeKey: ChargeKey) => [...charges.values()].find(({ revises }) => revises === chargeKey)?.chargeKey
 
   const owned = (lease: RefundLease): Row | undefined => {
@@ -71,16 +77,18 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
 
   const service: RefundLedger["Service"] = {
     claim: (request, worker) =>
-      Effect.sync((): RefundClaimAnswer => {
+      Effect.map(movementsOf(request.chargeKey), (movements): RefundClaimAnswer => {
         const charge = charges.get(request.chargeKey)
         const found = rows.get(request.refundKey)
         const paid = charge?.outcome?._tag === "Succeeded" ? charge.outcome : undefined
+        const payment = request.payment ?? { paymentIntentId: paid?.paymentIntentId ?? null, chargeId: paid?.chargeId ?? null }
         const decision = decideRefund(
           request,
           charge === undefined ? undefined : {
             state: charge.state,
-            receivedMinor: paid?.amountReceivedMinor ?? 0,
-            heldMinor: ofCharge(request.chargeKey).filter(({ state }) => refundHoldsMoney(state)).reduce((sum, row) => sum + row.amountMinor, 0)
+            receivedMinor: request.payment?.receivedMinor ?? paid?.amountReceivedMinor ?? 0,
+            heldMinor: ofPayment(request.chargeKey, payment).filter(({ state }) => refundHoldsMoney(state)).reduce((sum, row) => sum + row.amountMinor, 0),
+            elsewhereMinor: refundedElsewhere(movements, payment, oursAt(request.chargeKey)).heldMinor
           },
           found === undefined ? undefined : { ...found, leaseLeftMs: found.leaseUntilMs - now() }
         )
@@ -93,7 +101,7 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
           }
           return { _tag: "Claimed", refund: take(found, worker, "taken over") }
         }
-        if (charge === undefined || paid === undefined || decision._tag === "Take") throw new Error("Bug: a refund without a payment")
+        if (charge === undefined || payment.paymentIntentId === null || decision._tag === "Take") throw new Error("Bug: a refund without a payment")
         const row: Row = {
           refundKey: request.refundKey,
           chargeKey: request.chargeKey,
@@ -108,8 +116,8 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
           note: request.note,
           attempt: 1,
           processorRefundId: null,
-          paymentIntentId: paid.paymentIntentId,
-          chargeId: paid.chargeId,
+          paymentIntentId: payment.paymentIntentId,
+          chargeId: payment.chargeId,
           outcome: null,
           requestedAtMs: now(),
           epoch: 0,
@@ -161,20 +169,25 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
           .map((row) => take(row, worker, "taken over"))
       ),
     rebill: (input) =>
-      Effect.sync((): RebillAnswer => {
+      Effect.suspend(() => {
         let key = input.chargeKey
         for (let next = successor(key); next !== undefined; next = successor(key)) key = next
-        const row = charges.get(key)
-        const receivedMinor = row?.outcome?._tag === "Succeeded" ? row.outcome.amountReceivedMinor : 0
-        const gone = ofCharge(key)
-        const refundedMinor = gone.some(({ state }) => state === "already_refunded")
-          ? receivedMinor
-          : gone.filter(({ state }) => state === "succeeded").reduce((sum, { amountMinor }) => sum + amountMinor, 0)
-        const decision = decideRebill(row === undefined ? undefined : { ...row, receivedMinor, refundedMinor }, input)
-        if (decision._tag !== "Open") return decision
-        const { request, revises } = decision
-        charges.set(request.chargeKey, plannedRow(request, request.chargeKey, now(), revises, `billed anew by ${input.actor}: ${input.reason}`))
-        return { _tag: "Opened", request, revises }
+        return Effect.map(movementsOf(key), (movements): RebillAnswer => {
+          const row = charges.get(key)
+          const paid = row?.outcome?._tag === "Succeeded" ? row.outcome : undefined
+          const payment = { paymentIntentId: paid?.paymentIntentId ?? null, chargeId: paid?.chargeId ?? null }
+          const receivedMinor = paid?.amountReceivedMinor ?? 0
+          const gone = ofPayment(key, payment)
+          const refundedMinor = gone.some(({ state }) => state === "already_refunded")
+            ? receivedMinor
+            : gone.filter(({ state }) => state === "succeeded").reduce((sum, { amountMinor }) => sum + amountMinor, 0) +
+              refundedElsewhere(movements, payment, oursAt(key)).succeededMinor
+          const decision = decideRebill(row === undefined ? undefined : { ...row, receivedMinor, refundedMinor }, input)
+          if (decision._tag !== "Open") return decision
+          const { request, revises } = decision
+          charges.set(request.chargeKey, plannedRow(request, request.chargeKey, now(), revises, `billed anew by ${input.actor}: ${input.reason}`))
+          return { _tag: "Opened", request, revises }
+        })
       }),
     revisedBy: (chargeKey) => Effect.sync(() => successor(chargeKey)),
     find: (refundKey) => Effect.sync(() => rows.get(refundKey)),
@@ -194,6 +207,26 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
             refunds: (found?.refunds ?? 0) + 1,
             amountMinor: (found?.amountMinor ?? 0n) + BigInt(row.amountMinor)
           })
+        }
+        return [...totals.values()]
+      }),
+    reportElsewhere: (billingPeriod) =>
+      Effect.gen(function*() {
+        const totals = new Map<string, RefundElsewhereTotal>()
+        for (const { chargeKey, request } of charges.values()) {
+          if (billingPeriod !== undefined && request.billingPeriod !== billingPeriod) continue
+          const ours = oursAt(chargeKey)
+          for (const { amountMinor, currency, id, kind, status } of yield* movementsOf(chargeKey)) {
+            if (kind !== "refund" || status !== "succeeded" || ours.has(id)) continue
+            const key = JSON.stringify([request.billingPeriod, currency])
+            const found = totals.get(key)
+            totals.set(key, {
+              billingPeriod: request.billingPeriod,
+              currency,
+              refunds: (found?.refunds ?? 0) + 1,
+              amountMinor: (found?.amountMinor ?? 0n) + BigInt(amountMinor)
+            })
+          }
         }
         return [...totals.values()]
       })

@@ -11,7 +11,7 @@ export const makeNoteReversal = Effect.gen(function*() {
   const refunds = yield* Effect.serviceOption(RefundLedger)
 
   return Effect.fnUntraced(function*(reversal: AccountReversal, key: string | undefined): Effect.fn.Return<"noted" | "ours" | "foreign", LedgerError> {
-    const { amountMinor, createdMs, currency, id, kind, metadata, paymentIntentId, reason, status } = reversal
+    const { amountMinor, chargeId, createdMs, currency, id, kind, metadata, paymentIntentId, reason, status } = reversal
     const refundKey = metadata["refund_key"]
     if (kind === "refund" && Option.isSome(refunds) && refundKey !== undefined && isRefundKey(refundKey)) {
       const record = yield* refunds.value.find(refundKey)
@@ -22,7 +22,7 @@ export const makeNoteReversal = Effect.gen(function*() {
       yield* sightings.list({ id, reason: "foreign", chargeKey: null, amountMinor, currency, stripeCustomerId: null, status, detail })
       return "foreign"
     }
-    yield* sightings.note({ id, kind, chargeKey: key, paymentIntentId, amountMinor, currency, status, reason, createdMs })
+    yield* sightings.note({ id, kind, chargeKey: key, paymentIntentId, chargeId, amountMinor, currency, status, reason, createdMs })
     return "noted"
   })
 })

@@ -1,6 +1,6 @@
 /** From rows of refunds to values; every row is decoded by a schema before anything believes it. */
 import {
-  AlreadyRefunded, ChargeKey, type ClaimedRefund, type RefundEvent, RefundFailed, RefundKey, type RefundOutcome, RefundPending, RefundReason,
+  AlreadyRefunded, ChargeKey, type ClaimedRefund, type RefundElsewhereTotal, type RefundEvent, RefundFailed, RefundKey, type RefundOutcome, RefundPending, RefundReason,
   type RefundRecord, RefundRefused, type RefundTotal, Refunded
 } from "@purser/core"
 import { Schema } from "effect"
@@ -21,7 +21,7 @@ const refundFields = {
 }
 /** Of the charge: it may name the account that the money came from. */
 const ofCharge = { namespace: Schema.String }
-const outcomeFields = { state, actor: Schema.String, note: Schema.String, outcome_code: NullText, outcome_detail: NullText }
+const outcomeFields = { payment_intent_id: Schema.String, state, actor: Schema.String, note: Schema.String, outcome_code: NullText, outcome_detail: NullText }
 
 /** The charge under the lock of a claim. */
 export const LockedCharge = Schema.Struct({
@@ -107,6 +107,7 @@ export const refundRecordOf = (row: typeof RefundRow.Type): RefundRecord => ({
   actor: row.actor,
   note: row.note,
   attempt: row.attempt,
+  paymentIntentId: row.payment_intent_id,
   processorRefundId: row.processor_refund_id,
   outcome: refundOutcomeOf(row),
   requestedAtMs: row.requested_at_ms
@@ -150,6 +151,22 @@ export const refundTotalOf = (row: typeof RefundTotalRow.Type): RefundTotal => (
   billingPeriod: row.billing_period,
   currency: row.currency,
   state: row.state,
+  refunds: Number(row.refunds),
+  amountMinor: BigInt(row.amount_minor)
+})
+
+/** Counts and sums of what others gave back. */
+export const RefundElsewhereRow = Schema.Struct({
+  billing_period: Schema.String,
+  currency: Schema.String,
+  refunds: Schema.BigInt,
+  amount_minor: Schema.String
+})
+
+/** The total of a row. */
+export const refundElsewhereOf = (row: typeof RefundElsewhereRow.Type): RefundElsewhereTotal => ({
+  billingPeriod: row.billing_period,
+  currency: row.currency,
   refunds: Number(row.refunds),
   amountMinor: BigInt(row.amount_minor)
 })

@@ -10,8 +10,8 @@ const open = `('requested', 'pending')`
 const writeEvents = (from: string, columns: string) =>
   `insert into purser.refund_events (refund_key, seq, at, from_state, to_state, worker, attempt, detail) select ${columns} from ${from}`
 
-const columns = `refund_key, charge_key, refund_id, currency, amount_minor, reason, actor, note, state, attempt, processor_refund_id,
-  outcome_code, outcome_detail`
+const columns = `refund_key, charge_key, refund_id, currency, amount_minor, reason, actor, note, state, attempt, payment_intent_id,
+  processor_refund_id, outcome_code, outcome_detail`
 /** The namespace of a refund's charge; `refund` is the alias of the refund's row. */
 const namespaceOf = (refund: string) => `(select c.namespace from purser.charges c where c.charge_key = ${refund}.charge_key) as namespace`
 const claimed = (refund: string) => `${namespaceOf(refund)}, refund_key, charge_key, refund_id, currency, amount_minor, reason, state as claimed_state, attempt, payment_intent_id, charge_id,
@@ -21,9 +21,12 @@ const claimed = (refund: string) => `${namespaceOf(refund)}, refund_key, charge_
 export const lockCharge = `select state, received_minor, outcome_payment_intent_id, charge_id, currency, billing_period
 from purser.charges where charge_key = $1::text for no key update`
 
-/** charge key */
+/** charge key, the payment's object. Of the refunds of that payment alone: an identity that was paid twice has two. */
 export const held = `select coalesce(sum(amount_minor), 0)::bigint as held_minor from purser.refunds
-where charge_key = $1::text and state in ('requested', 'pending', 'succeeded', 'already_refunded')`
+where charge_key = $1::text and payment_intent_id = $2::text and state in ('requested', 'pending', 'succeeded', 'already_refunded')`
+
+/** charge key */
+export const ours = `select processor_refund_id from purser.refunds where charge_key = $1::text and processor_refund_id is not null`
 
 /** refund key */
 export const stored = `select ${columns}, coalesce(${epochMs("lease_until - purser.now()")}, 0) as lease_left_ms
@@ -119,10 +122,10 @@ export const successor = `select charge_key from purser.charges where revises = 
 /** charge key. Holds the row until the transaction ends. */
 export const lockRevision = `select ${recordColumns} from purser.charges where charge_key = $1::text for no key update`
 
-/** charge key */
+/** charge key, the payment's object */
 export const refunded = `select coalesce(sum(amount_minor) filter (where state = 'succeeded'), 0)::bigint as refunded_minor,
   coalesce(bool_or(state = 'already_refunded'), false) as nothing_left
-from purser.refunds where charge_key = $1::text`
+from purser.refunds where charge_key = $1::text and payment_intent_id = $2::text`
 
 /** key, namespace, customer, period, item, amount, currency, Stripe customer, method, allow future, revision, revises, actor, reason */
 export const openRevision = `with ${clock},
@@ -152,3 +155,10 @@ from purser.refund_events where refund_key = $1::text order by seq`
 export const report = `select billing_period, currency, state, count(*) as refunds, sum(amount_minor) as amount_minor
 from purser.refunds where $1::text is null or billing_period = $1::text
 group by billing_period, currency, state order by billing_period, currency, state`
+
+/** period, or null for all. What the book made itself is left out. */
+export const reportElsewhere = `select c.billing_period, m.currency, count(*) as refunds, sum(m.amount_minor) as amount_minor
+from purser.movements m join purser.charges c on c.charge_key = m.charge_key
+where ($1::text is null or c.billing_period = $1::text) and m.kind = 'refund' and m.status = 'succeeded'
+  and not exists (select 1 from purser.refunds r where r.charge_key = m.charge_key and r.processor_refund_id = m.id)
+group by c.billing_period, m.currency order by c.billing_period, m.currency`

@@ -8,6 +8,7 @@ import createRefunds from "./0005_create_refunds.ts"
 import createPauses from "./0006_create_pauses.ts"
 import createWatch from "./0007_create_watch.ts"
 import createFeed from "./0008_create_feed.ts"
+import addMovementCharge from "./0009_add_movement_charge.ts"
 
 /** Keys are `0001_verb_noun`, in the order in which they run. */
 export const migrations: MigrationRecord = {
@@ -18,5 +19,6 @@ export const migrations: MigrationRecord = {
   "0005_create_refunds": createRefunds,
   "0006_create_pauses": createPauses,
   "0007_create_watch": createWatch,
-  "0008_create_feed": createFeed
+  "0008_create_feed": createFeed,
+  "0009_add_movement_charge": addMovementCharge
 }
