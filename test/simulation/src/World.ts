@@ -170,7 +170,7 @@ const weather = Effect.fnUntraced(function*(
 
 /** Runs a scenario. What breaks the world itself is a violation too. */
 export const runScenario = async (scenario: Scenario, mutant?: Mutant, isTold = false): Promise<Verdict> => {
-  const kernel = new Kernel(rngOf(scenario.seed).branch("kernel"), { PURSER_SWEEP_INTERVAL: "20 seconds" })
+  const kernel = new Kernel(rngOf(scenario.seed).branch("kernel"), { PURSER_SWEEP_INTERVAL: "20 seconds", PURSER_RUN_PAUSE: "15 seconds" })
   return kernel.run(Effect.scoped(world(kernel, scenario, mutant, isTold)), stepsMax).catch((error: unknown): Verdict => ({
     violations: [error instanceof Stuck ? `stuck: ${error.message}` : `broken: ${error instanceof Error ? error.stack : String(error)}`],
     steps: kernel.steps,

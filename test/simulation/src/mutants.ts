@@ -36,6 +36,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     story: "each delivery of a request gets a key of its own, from a counter of the worker",
     within: 60,
     shows: /paid \d+ times/,
+    fits: ({ planned }) => !planned,
     handler: (handler) => {
       let count = 0
       return (request) => {

@@ -4,7 +4,7 @@ import { describe as tell, shrink } from "../src/hunt.ts"
 import { scenarioOf } from "../src/Scenario.ts"
 import { runScenario } from "../src/World.ts"
 
-const seeds = 400
+const seeds = 300
 const batch = 50
 
 describe("worlds in which everything goes wrong", () => {
