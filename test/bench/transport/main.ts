@@ -1,6 +1,6 @@
 /**
  * How many requests a second each pattern carries, beside raw zeromq.js that moves the same JSON, one message in a frame,
- * with the same window: `pnpm bench:transport [--rounds 5] [--count 40000] [--pattern NAME] [--json FILE]`.
+ * with the same window: `pnpm bench:transport [--rounds 5] [--count 100000] [--pattern NAME] [--json FILE]`.
  *
  * The two sides are two processes over tcp. The programs take turns in every round, so that a busy moment of the machine
  * meets all of them: read the ratios, which are of one round each, and not the numbers.
@@ -16,7 +16,7 @@ import { type Pattern, patterns, type Program, programs, window } from "./messag
 const { values } = parseArgs({
   options: {
     rounds: { type: "string", default: "5" },
-    count: { type: "string", default: "40000" },
+    count: { type: "string", default: "100000" },
     pattern: { type: "string", multiple: true, default: [...patterns] },
     json: { type: "string" }
   }
@@ -49,7 +49,7 @@ const printedBy = (child: ChildProcess) =>
 const measure = async (pattern: Pattern, program: Program): Promise<Measured> => {
   const [endpoint, back] = [`tcp://127.0.0.1:${await freePort()}`, `tcp://127.0.0.1:${await freePort()}`]
   const start = (name: string) =>
-    spawn(process.execPath, [side, name, pattern, program, endpoint, back, String(pattern === "req-rep" ? Math.ceil(count / 10) : count)], { stdio: ["ignore", "pipe", "inherit"] })
+    spawn(process.execPath, [side, name, pattern, program, endpoint, back, String(pattern === "req-rep" ? Math.ceil(count / 5) : count)], { stdio: ["ignore", "pipe", "inherit"] })
   const server = start("server")
   const client = start("client")
   const [serverSays, clientSays] = [printedBy(server), printedBy(client)]
