@@ -18,6 +18,8 @@ export type MoneyEffect = "paid" | "held" | "declined" | "canceled" | "nothing" 
 /** The proof. `amountMinor` is what Stripe took, where it says so. */
 export interface Evidence {
   readonly effect: MoneyEffect
+  /** The charge or intent that the answer is. */
+  readonly objectId: string | null
   readonly intentId: string | null
   readonly amountMinor: number | null
   readonly currency: string | null
@@ -56,7 +58,7 @@ const decodeCharge = Schema.decodeUnknownOption(Charge)
 const decodeFailure = Schema.decodeUnknownOption(Failure)
 const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Unknown))
 
-const bare = (effect: MoneyEffect): Evidence => ({ effect, intentId: null, amountMinor: null, currency: null, customer: null })
+const bare = (effect: MoneyEffect): Evidence => ({ effect, objectId: null, intentId: null, amountMinor: null, currency: null, customer: null })
 
 const idOf = (reference: typeof Reference.Type | undefined): string | null =>
   reference === undefined || reference === null ? null : typeof reference === "string" ? reference : reference.id
@@ -66,7 +68,7 @@ const ofIntent = (input: unknown): Evidence | undefined => {
   if (intent === undefined) return undefined
   const effect = intent.status === "succeeded" ? "paid" : intent.status === "canceled" ? "canceled" : "held"
   return {
-    effect, intentId: intent.id, amountMinor: intent.amount, currency: intent.currency,
+    effect, objectId: intent.id, intentId: intent.id, amountMinor: intent.amount, currency: intent.currency,
     customer: idOf(intent.customer) ?? idOf(intent.customer_account)
   }
 }
@@ -81,7 +83,7 @@ export const evidenceOf = (kind: RouteKind, status: number, body: Buffer): Evide
       const charge = Option.getOrUndefined(decodeCharge(json))
       if (charge === undefined) return bare("unknown")
       if (charge.status === "failed") return bare("declined")
-      return { ...bare(charge.status === "succeeded" ? "paid" : "held"), amountMinor: charge.amount }
+      return { ...bare(charge.status === "succeeded" ? "paid" : "held"), objectId: charge.id, amountMinor: charge.amount }
     }
     if (kind === "refund") return bare("read")
     return ofIntent(json) ?? bare("unknown")

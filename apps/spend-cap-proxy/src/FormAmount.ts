@@ -12,6 +12,8 @@ export interface FormTerms {
   readonly amountMinor: number | null
   readonly currency: string | null
   readonly customer: string | null
+  /** The connected account that is charged, as the headers name it; "" for the key's own. */
+  readonly account: string
   /** Equal for the same parameters in any order, on the same route and account. */
   readonly fingerprint: string
 }
@@ -114,10 +116,13 @@ export const readForm = (body: Uint8Array, { headers, method, route }: FormConte
   const customer = given.get("customer") ?? given.get("customer_account")
   if (given.has("customer") && given.has("customer_account")) return problem("customer", "parameter_odd", "Give one of customer and customer_account.")
   const sorted = pairs.map((pair, at) => ({ pair, at })).toSorted((a, b) => a.pair[0] < b.pair[0] ? -1 : a.pair[0] > b.pair[0] ? 1 : a.at - b.at)
+  const account = [headers["stripe-account"], headers["stripe-context"]].filter((name) => name !== undefined).join(" ")
+  if (account.length > lengthMax) return problem(null, "parameter_too_long", `The account has more than ${lengthMax} characters.`)
   const identity = [method, route.path, headers["stripe-account"] ?? null, headers["stripe-context"] ?? null, sorted.map(({ pair }) => pair)]
   return Result.succeed({
     amountMinor: amount === undefined ? null : Number(amount),
     currency: given.get("currency")?.toLowerCase() ?? null,
+    account,
     customer: customer === undefined || customer === "" ? null : customer,
     fingerprint: createHash("sha256").update(JSON.stringify(identity)).digest("hex")
   })

@@ -4,12 +4,14 @@
  * Nothing is forwarded without a decision that the store has written down, and what was forwarded is seen to its end
  * whether or not its client waits. The client hears the answer after it was recorded, so that what it does next meets it.
  */
-import { Context, Effect, Layer, Option, type Redacted, Result, Schedule, Schema } from "effect"
+import { Context, Effect, Layer, Option, type Redacted, Result, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import { type Evidence, evidenceOf } from "./Evidence.ts"
 import { type FormProblem, type FormTerms, readAdjustment, readForm } from "./FormAmount.ts"
 import { answer, cut, type Exchange, readBody, reset } from "./internal/exchange.ts"
 import { answered, forwarded, headerOf, timesGiven } from "./internal/headers.ts"
+import { make as timely } from "./internal/timely.ts"
+import type { ProxySettings } from "./ProxyConfig.ts"
 import { type OwnAnswer, refuse, refuseForm, refuseReuse, storeUnavailable, upstreamUnreachable } from "./Refusal.ts"
 import { movesMoney, type Route, routeOf } from "./RoutePolicy.ts"
 import { Upstream, type UpstreamAnswer } from "./Upstream.ts"
@@ -43,8 +45,9 @@ const keyProblem = (raw: ReadonlyArray<string>, key: string | null): FormProblem
     ? { param: null, code: "idempotency_key_invalid", message: "There must be one Idempotency-Key of at most 255 characters." }
     : null
 
-const make = Effect.gen(function*() {
-  const store = yield* VaultStore
+const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTimeoutMs">) {
+  // An outcome is written down before its client hears of it, unless the store is away: the client gets its answer all the same.
+  const { decide, record } = timely({ store: yield* VaultStore, decideMs: settings.storeTimeoutMs, waitingMax: 10_000 })
   const upstream = yield* Upstream
 
   const own = (exchange: Exchange, given: OwnAnswer) => answer(exchange, given.status, given.headers, given.body)
@@ -70,30 +73,15 @@ const make = Effect.gen(function*() {
     amountMinor: fetched?.amountMinor ?? asked.terms?.amountMinor ?? null,
     currency: fetched?.currency ?? asked.terms?.currency ?? null,
     customer: fetched?.customer ?? asked.terms?.customer ?? null,
+    account: asked.terms?.account ?? "",
     intentId: asked.route.intentId,
     body: asked.body === null || !movesMoney(asked.route.kind) ? null : asked.body.toString("base64"),
     fetched: fetched !== undefined,
     problem: asked.problem?.code ?? null
   })
 
-  /** Writes the outcome down. When the store is away by now, the room stays taken, and the client gets its answer all the same. */
-  const record = (outcome: Outcome) =>
-    store.record(outcome).pipe(
-      // The first write may have got through: what may be said once only is not said again.
-      Effect.catch(() =>
-        store.record(outcome.effect === "nothing" ? { ...outcome, effect: "unknown" } : outcome).pipe(
-          Effect.retry({ schedule: Schedule.exponential("100 millis"), times: 8 }),
-          Effect.catch(() => Effect.logError("an outcome could not be recorded; its room stays taken").pipe(
-            Effect.annotateLogs({ decision: String(outcome.verdict.seq), effect: outcome.effect, requestId: outcome.requestId })
-          )),
-          Effect.forkDetach,
-          Effect.asVoid
-        )
-      )
-    )
-
   const blank = (asked: Asked, verdict: Verdict): Outcome => ({
-    verdict, kind: asked.route.kind, key: verdict.first_key ?? asked.key, effect: "unknown", intentId: null, amountMinor: null, status: null,
+    verdict, kind: asked.route.kind, key: verdict.first_key ?? asked.key, effect: "unknown", objectId: null, intentId: null, amountMinor: null, status: null,
     requestId: null, detail: null, answer: null
   })
 
@@ -120,7 +108,7 @@ const make = Effect.gen(function*() {
     const headers = [...answered(got.headers, ["content-length"]), "Content-Length", String(got.body.length)]
     yield* record({
       ...blank(asked, verdict),
-      effect: evidence.effect, intentId: evidence.intentId ?? route.intentId, amountMinor: evidence.amountMinor, status: got.status,
+      effect: evidence.effect, objectId: evidence.objectId, intentId: evidence.intentId ?? route.intentId, amountMinor: evidence.amountMinor, status: got.status,
       requestId: headerOf(got.headers, "request-id"),
       answer: got.status === 200 ? encodeKept({ status: 200, headers, body: got.body.toString("base64") }) : null
     })
@@ -164,10 +152,43 @@ const make = Effect.gen(function*() {
       body: null
     })
 
+  /** Reads what the first call of a customer made, writes down what it has become, and answers with it; false when it is gone. */
+  const look = Effect.fnUntraced(function*(asked: Asked, verdict: Verdict) {
+    const { exchange, requestId } = asked
+    const kind = verdict.object_kind === "charge" ? "charge" : "adjust"
+    const result = yield* Effect.result(upstream.call({
+      method: "GET",
+      path: `/v1/${kind === "charge" ? "charges" : "payment_intents"}/${verdict.object_id}`,
+      headers: forwarded(asked.raw, ["content-length", "content-type", "idempotency-key"]),
+      body: null
+    }))
+    if (Result.isFailure(result)) {
+      yield* own(exchange, upstreamUnreachable(requestId))
+      return true
+    }
+    const got = result.success
+    const evidence = evidenceOf(kind, got.status, got.body)
+    if (got.status !== 200 || evidence.objectId !== verdict.object_id) {
+      yield* answer(exchange, got.status === 200 ? 502 : got.status, answered(got.headers), got.body)
+      return true
+    }
+    const headers = [...answered(got.headers, ["content-length"]), "Content-Length", String(got.body.length)]
+    yield* record({
+      ...blank(asked, verdict),
+      kind: "read", key: null, effect: evidence.effect, objectId: evidence.objectId, intentId: evidence.intentId, amountMinor: evidence.amountMinor, status: got.status,
+      requestId: headerOf(got.headers, "request-id"), answer: encodeKept({ status: 200, headers, body: got.body.toString("base64") })
+    })
+    if (evidence.effect === "canceled" || evidence.effect === "declined") return false
+    yield* answer(exchange, 200, [...headers, "Idempotent-Replayed", "true", "X-Spend-Proxy", "duplicate"], got.body)
+    return true
+  })
+
   const decided = Effect.fnUntraced(function*(asked: Asked) {
     const { exchange, requestId } = asked
     let wish = wishOf(asked)
-    let verdict = yield* store.decide(wish)
+    let verdict = yield* decide(wish)
+    // One that can never be paid stands in nobody's way any more.
+    if (verdict.verdict === "look" && !(yield* look(asked, verdict))) verdict = yield* decide(wish)
     if (verdict.verdict === "unknown_intent") {
       const found = yield* Effect.result(fetchIntent(asked))
       if (Result.isFailure(found)) return yield* own(exchange, upstreamUnreachable(requestId))
@@ -177,11 +198,14 @@ const make = Effect.gen(function*() {
         return yield* answer(exchange, got.status === 200 ? 502 : got.status, answered(got.headers), got.body)
       }
       wish = wishOf(asked, evidence)
-      verdict = yield* store.decide(wish)
+      verdict = yield* decide(wish)
     }
     switch (verdict.verdict) {
       case "refused":
         return yield* own(exchange, refusalOf(asked, verdict, wish.amountMinor))
+      case "look":
+        // Answered, or another one stands there now: the client asks again.
+        return exchange.response.headersSent ? undefined : yield* own(exchange, refuse("duplicate_in_doubt", requestId))
       case "duplicate":
         return yield* replay(asked, verdict)
       case "unknown_intent":
@@ -239,5 +263,5 @@ export class Proxy extends Context.Service<Proxy, {
   readonly handle: (exchange: Exchange) => Effect.Effect<void>
 }>()("@purser/spend-cap-proxy/Proxy") {
   /** Over a store and an upstream. */
-  static readonly layer: Layer.Layer<Proxy, never, VaultStore | Upstream> = Layer.effect(Proxy, make)
+  static readonly layer = (settings: Pick<ProxySettings, "storeTimeoutMs">): Layer.Layer<Proxy, never, VaultStore | Upstream> => Layer.effect(Proxy, make(settings))
 }

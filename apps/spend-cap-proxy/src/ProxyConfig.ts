@@ -31,6 +31,8 @@ export interface ProxyOptions {
   readonly port?: number | undefined
   /** Of an answer of Stripe; longer than the clients' (80 seconds). Default 2 minutes. */
   readonly timeout?: Duration.Input | undefined
+  /** How long a call waits for the store; a call without a decision by then is refused. Default 5 seconds. */
+  readonly storeTimeout?: Duration.Input | undefined
   /** Connections to Stripe; default 128. */
   readonly maxConnections?: number | undefined
   readonly allowPlain?: boolean | undefined
@@ -44,6 +46,7 @@ export interface ProxySettings {
   readonly host: string
   readonly port: number
   readonly timeoutMs: number
+  readonly storeTimeoutMs: number
   readonly maxConnections: number
 }
 
@@ -57,6 +60,7 @@ export const proxyConfig: Config.Config<ProxyOptions> = Config.all({
   host: Config.String("PURSER_PROXY_HOST").pipe(Config.withDefault("127.0.0.1")),
   port: Config.Int("PURSER_PROXY_PORT").pipe(Config.withDefault(12112)),
   timeout: Config.Duration("PURSER_PROXY_TIMEOUT").pipe(Config.withDefault(Duration.minutes(2))),
+  storeTimeout: Config.Duration("PURSER_PROXY_STORE_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5))),
   maxConnections: Config.Int("PURSER_PROXY_MAX_CONNECTIONS").pipe(Config.withDefault(128)),
   allowPlain: Config.Boolean("PURSER_PROXY_ALLOW_PLAIN").pipe(Config.withDefault(false))
 })
@@ -94,12 +98,14 @@ export const checkProxy = Effect.fnUntraced(function*(options: ProxyOptions): Ef
   if (!Number.isInteger(port) || port < 0 || port > 65_535) return yield* refuse("PURSER_PROXY_PORT", "it must be 0 to 65535")
   const timeoutMs = Duration.toMillis(Duration.fromInputUnsafe(options.timeout ?? "2 minutes"))
   if (!Number.isFinite(timeoutMs) || timeoutMs < 1) return yield* refuse("PURSER_PROXY_TIMEOUT", "it must be finite and at least 1 ms")
+  const storeTimeoutMs = Duration.toMillis(Duration.fromInputUnsafe(options.storeTimeout ?? "5 seconds"))
+  if (!Number.isFinite(storeTimeoutMs) || storeTimeoutMs < 1) return yield* refuse("PURSER_PROXY_STORE_TIMEOUT", "it must be finite and at least 1 ms")
   const maxConnections = options.maxConnections ?? 128
   if (!Number.isInteger(maxConnections) || maxConnections < 1 || maxConnections > 10_000) {
     return yield* refuse("PURSER_PROXY_MAX_CONNECTIONS", "it must be 1 to 10000")
   }
   return {
-    stripeKey: options.stripeKey, upstream, host, port, timeoutMs, maxConnections,
+    stripeKey: options.stripeKey, upstream, host, port, timeoutMs, storeTimeoutMs, maxConnections,
     filesUpstream: yield* readUrl("PURSER_PROXY_FILES_UPSTREAM", files, allowPlain)
   }
 })

@@ -40,7 +40,7 @@ export class ProxyServer extends Context.Service<ProxyServer, {
         return ProxyServer.of({ host, port, url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, upstream: settings.upstream.origin })
       })).pipe(
         // Each server forwards to its own upstream, also when one program has two.
-        Layer.provide(Layer.fresh(Proxy.layer)), Layer.provide(Upstream.layer(settings)))))
+        Layer.provide(Layer.fresh(Proxy.layer(settings))), Layer.provide(Upstream.layer(settings)))))
 
   /** From the environment, see the proxy's page of the configuration. */
   static readonly layerConfig: Layer.Layer<ProxyServer, Config.ConfigError | ProxyConfigError | ProxyListenFailed, VaultStore> = Layer.unwrap(

@@ -25,6 +25,8 @@ export interface Wish {
   readonly amountMinor: number | null
   readonly currency: string | null
   readonly customer: string | null
+  /** The connected account that is charged; "" for the key's own. */
+  readonly account: string
   readonly intentId: string | null
   /** Kept until the outcome is known where a vault guards against duplicates. Base64. */
   readonly body: string | null
@@ -38,9 +40,10 @@ const Verdict = Schema.Struct({
   ord: Schema.Int,
   /**
    * `permitted`: forward. `replayed`: forward, counted before. `duplicate`: answer with `answer`. `resumed`: forward the
-   * first call of this customer again, to learn its outcome. `unknown_intent`: fetch it and ask again. `refused`: `code`.
+   * first call of this customer again, to learn its outcome. `look`: the first call's object is not paid; read it at
+   * Stripe, record it, and answer with it. `unknown_intent`: fetch it and ask again. `refused`: `code`.
    */
-  verdict: Schema.Literals(["permitted", "replayed", "duplicate", "resumed", "unknown_intent", "refused"]),
+  verdict: Schema.Literals(["permitted", "replayed", "duplicate", "resumed", "look", "unknown_intent", "refused"]),
   code: Schema.NullOr(Schema.String),
   vault_id: Schema.NullOr(Schema.String),
   seq: Schema.NullOr(Schema.BigInt),
@@ -53,6 +56,8 @@ const Verdict = Schema.Struct({
   first_key: Schema.NullOr(Schema.String),
   first_route: Schema.NullOr(Schema.String),
   request_body: Schema.NullOr(Schema.String),
+  object_id: Schema.NullOr(Schema.String),
+  object_kind: Schema.NullOr(Schema.String),
   answer: Schema.NullOr(Schema.String)
 })
 
@@ -65,6 +70,8 @@ export interface Outcome {
   readonly kind: RouteKind
   readonly key: string | null
   readonly effect: MoneyEffect
+  /** The charge or intent that the answer names. */
+  readonly objectId: string | null
   readonly intentId: string | null
   readonly amountMinor: number | null
   readonly status: number | null

@@ -194,3 +194,72 @@ for (const [name, database] of databases) {
       }).pipe(Effect.provide(world(database))))
   })
 }
+
+for (const [name, database] of databases) {
+  describe(`a Stripe that breaks its word, on ${name}`, () => {
+    it.live("and carries one key out twice is counted twice, alarmed on the trail, and the key is stopped", () =>
+      Effect.gen(function*() {
+        const proxy = yield* ProxyServer
+        const sim = yield* StripeSim
+        const { id, key: vaultKey } = yield* makeVault()
+        yield* sim.setIdempotency(false)
+        const charge = (key = "same") => raw(proxy, "/v1/charges", { vaultKey, key, body: chargeForm(400) })
+        assert.strictEqual((yield* charge()).status, 200)
+        assert.strictEqual((yield* charge()).status, 200)
+        assert.deepStrictEqual(yield* used(id), { heldMinor: 0, paidMinor: 800, payments: 2, calls: 2 })
+        assert.strictEqual((yield* charge()).json.error.code, "idempotency_key_stopped")
+        assert.strictEqual((yield* charge("other")).json.error.code, "spend_cap_exceeded")
+        assert.deepStrictEqual(yield* paid, { payments: 2, amountMinor: 800 })
+        const alarms = (yield* (yield* VaultAdmin).log({ vault: id, after: 0, limit: 100 })).filter(({ act }) => act === "alarm")
+        assert.deepStrictEqual(alarms.map(({ amountMinor, code, idempotencyKey }) => [code, idempotencyKey, amountMinor]), [["stripe_repeated_a_key", "same", 400]])
+        assert.match(alarms[0]!.detail!, /with ch_\S+ before, now with ch_\S+:/)
+      }).pipe(Effect.provide(world(database))))
+  })
+
+  describe(`the duplicate guard and what is not final, on ${name}`, () => {
+    const intentForm = "amount=500&currency=usd&customer=cus_1&payment_method=pm_card_visa&allowed_payment_method_types[0]=card"
+
+    it.live("reads an intent that is not paid before it answers with it: paid past the proxy it is settled, canceled it stands in nobody's way", () =>
+      Effect.gen(function*() {
+        const proxy = yield* ProxyServer
+        const sim = yield* StripeSim
+        const { id, key: vaultKey } = yield* makeVault({ duplicateGuard: true })
+        const direct = sdk("sk_test_other", sim)
+        const create = (key: string) => raw(proxy, "/v1/payment_intents", { vaultKey, key, body: intentForm })
+        const first = yield* create("1")
+        assert.strictEqual(first.json.status, "requires_confirmation")
+        const open = yield* create("2")
+        assert.deepStrictEqual([open.json.id, open.json.status, open.headers["x-spend-proxy"]], [first.json.id, "requires_confirmation", "duplicate"])
+        yield* call(() => direct.paymentIntents.cancel(first.json.id))
+        const second = yield* create("3")
+        assert.notStrictEqual(second.json.id, first.json.id)
+        assert.strictEqual(second.headers["x-spend-proxy"], undefined)
+        yield* call(() => direct.paymentIntents.confirm(second.json.id, { off_session: true }))
+        assert.strictEqual((yield* used(id)).heldMinor, 500)
+        const third = yield* create("4")
+        assert.deepStrictEqual([third.json.id, third.json.status, third.headers["x-spend-proxy"]], [second.json.id, "succeeded", "duplicate"])
+        const { heldMinor, paidMinor } = yield* used(id)
+        assert.deepStrictEqual({ heldMinor, paidMinor }, { heldMinor: 0, paidMinor: 500 })
+        assert.deepStrictEqual(yield* paid, { payments: 1, amountMinor: 500 })
+      }).pipe(Effect.provide(world(database))))
+
+    it.live("gives no answer across terms: another currency is refused, another account has its own charge", () =>
+      Effect.gen(function*() {
+        const proxy = yield* ProxyServer
+        const sim = yield* StripeSim
+        yield* sim.connect("acct_other")
+        const { id, key: vaultKey } = yield* makeVault({ duplicateGuard: true })
+        const charge = (key: string, body: string, headers: Record<string, string> = {}) => raw(proxy, "/v1/charges", { vaultKey, key, body, headers })
+        const first = yield* charge("1", chargeForm(500))
+        assert.strictEqual((yield* charge("2", "amount=500&currency=eur&customer=cus_1")).json.error.code, "currency_not_allowed")
+        assert.strictEqual((yield* charge("3", "amount=500&customer=cus_1")).json.error.code, "currency_not_allowed")
+        const other = yield* charge("4", chargeForm(500), { "stripe-account": "acct_other" })
+        assert.strictEqual(other.status, 200, JSON.stringify(other.json))
+        assert.strictEqual(other.headers["x-spend-proxy"], undefined)
+        assert.notStrictEqual(other.json.id, first.json.id)
+        const again = yield* charge("5", chargeForm(500), { "stripe-account": "acct_other" })
+        assert.deepStrictEqual([again.json.id, again.headers["x-spend-proxy"]], [other.json.id, "duplicate"])
+        assert.strictEqual((yield* used(id)).paidMinor, 1000)
+      }).pipe(Effect.provide(world(database))))
+  })
+}

@@ -5,7 +5,7 @@
  * Cap, held room and duplicate guard belong to the vault, which is one period and currency; keys come and go. A period and
  * currency has one vault, unless another one was made apart on purpose.
  *
- * A hold is room under the cap for one payment: `held` while money may still move, `paid`, or `released` on evidence that
+ * A hold belongs to a Stripe account ("" for the key's own). A hold is room under the cap for one payment: `held` while money may still move, `paid`, or `released` on evidence that
  * it never will. A call is one idempotency key; `doubts` counts its attempts whose outcome nobody knows.
  */
 import { Effect } from "effect"
@@ -52,10 +52,12 @@ export default Effect.gen(function*() {
     id bigint generated always as identity primary key,
     vault_id text not null references purser.vaults (id),
     kind text not null,
+    account text not null,
     customer text,
     amount_minor bigint not null check (amount_minor > 0),
     state text not null check (state in ('held', 'paid', 'released')),
     intent_id text,
+    object_id text,
     first_key text not null,
     request_body text,
     answer text,
@@ -63,7 +65,7 @@ export default Effect.gen(function*() {
   ) with (fillfactor = 80)`
   yield* sql`create unique index holds_intent on purser.holds (vault_id, intent_id) where intent_id is not null`
   // No state in the predicate: a hold changes its state once or twice, and no index should have to follow.
-  yield* sql`create index holds_customer on purser.holds (vault_id, customer) where customer is not null`
+  yield* sql`create index holds_customer on purser.holds (vault_id, customer, account) where customer is not null`
   yield* sql`create table purser.calls (
     vault_id text not null references purser.vaults (id),
     idempotency_key text not null,
@@ -71,6 +73,8 @@ export default Effect.gen(function*() {
     fingerprint text not null,
     route text not null,
     hold_id bigint,
+    object_id text,
+    stopped boolean not null default false,
     doubts integer not null,
     final boolean not null,
     first_at timestamptz not null,

@@ -11,7 +11,7 @@ import { SqlClient } from "effect/sql"
 
 const decide = `create function purser.decide(batch jsonb)
 returns table (ord integer, verdict text, code text, vault_id text, seq bigint, hold_id bigint, round integer,
-  cap_minor bigint, used_minor bigint, period text, vault_currency text, first_key text, first_route text, request_body text, answer text)
+  cap_minor bigint, used_minor bigint, period text, vault_currency text, first_key text, first_route text, request_body text, answer text, object_id text, object_kind text)
 language plpgsql as $$
 declare
   c record;
@@ -28,11 +28,11 @@ begin
   select s.killed into killed from purser.kill_switch s;
   for c in
     select x.*, y.vault_id as opens, y.expires_at, y.revoked_at from jsonb_to_recordset(batch) as x("ord" integer, "keyHash" text, "kind" text, "method" text, "path" text, "key" text,
-      "fingerprint" text, "amountMinor" bigint, "currency" text, "customer" text, "intentId" text, "body" text, "fetched" boolean, "problem" text)
+      "fingerprint" text, "amountMinor" bigint, "currency" text, "customer" text, "account" text, "intentId" text, "body" text, "fetched" boolean, "problem" text)
       left join purser.vault_keys y on y.key_hash = x."keyHash" order by y.vault_id, x.ord
   loop
     ord := c.ord; verdict := 'permitted'; code := null; vault_id := null; hold_id := null; round := 0;
-    first_key := null; first_route := null; request_body := null; answer := null; seq := null; known := false;
+    first_key := null; first_route := null; request_body := null; answer := null; object_id := null; object_kind := null; seq := null; known := false;
     -- Calls of one vault follow each other, and its row is written once for all of them.
     if c.opens is distinct from current or current is null then
       if dirty then
@@ -60,6 +60,8 @@ begin
         round := case when known then k.round else coalesce(k.round, 0) + 1 end;
         if known and k.fingerprint <> c.fingerprint then
           code := case when k.route = c.method || ' ' || c.path then 'idempotency_key_reused' else 'idempotency_key_of_other_route' end;
+        elsif k.stopped then
+          code := 'idempotency_key_stopped';
         end if;
         h := null;
         if code is null and known then
@@ -75,21 +77,27 @@ begin
             if h.state = 'paid' and h.answer is not null then
               verdict := 'duplicate'; hold_id := h.id; answer := h.answer;
             end if;
+          elsif c.currency is distinct from v.currency and h.id is null then
+            code := 'currency_not_allowed';
           elsif c.customer is null then
             code := 'customer_required';
           else
-            select * into h from purser.holds x where x.vault_id = v.id and x.customer = c.customer and x.state <> 'released' order by x.id limit 1;
+            select * into h from purser.holds x where x.vault_id = v.id and x.customer = c.customer and x.account = c.account and x.state <> 'released' order by x.id limit 1;
             if h.id is not null then
               hold_id := h.id;
               if c.kind = 'confirm' or h.amount_minor <> c."amountMinor" or h.kind <> c.kind then
                 code := 'duplicate_differs';
               elsif h.answer is not null then
-                verdict := 'duplicate'; answer := h.answer;
+                -- What is not paid yet may be by now: Stripe is asked before its old answer is given again.
+                verdict := case when h.state = 'paid' or h.object_id is null then 'duplicate' else 'look' end;
+                answer := h.answer; object_id := h.object_id; object_kind := h.kind;
               else
                 verdict := 'resumed'; first_key := h.first_key; request_body := h.request_body;
                 select * into k from purser.calls x where x.vault_id = v.id and x.hold_id = h.id order by x.first_at limit 1;
                 round := k.round; first_route := k.route;
-                if k.first_at <= purser.now() - interval '23 hours' then code := 'duplicate_in_doubt'; end if;
+                if k.first_at <= purser.now() - interval '23 hours' then code := 'duplicate_in_doubt';
+                elsif k.stopped then code := 'idempotency_key_stopped';
+                end if;
               end if;
             end if;
           end if;
@@ -110,8 +118,8 @@ begin
             elsif v.max_per_charge_minor is not null and coalesce(h.amount_minor, c."amountMinor") > v.max_per_charge_minor then code := 'charge_too_large';
             elsif v.held_minor + v.paid_minor + coalesce(h.amount_minor, c."amountMinor") > v.cap_minor then code := 'spend_cap_exceeded';
             elsif h.id is null then
-              insert into purser.holds (vault_id, kind, customer, amount_minor, state, intent_id, first_key, request_body, made_at)
-                values (v.id, case when c.kind = 'confirm' then 'intent' else c.kind end, c.customer, c."amountMinor", 'held', c."intentId", c.key,
+              insert into purser.holds (vault_id, kind, account, customer, amount_minor, state, intent_id, object_id, first_key, request_body, made_at)
+                values (v.id, case when c.kind = 'confirm' then 'intent' else c.kind end, c.account, c.customer, c."amountMinor", 'held', c."intentId", c."intentId", c.key,
                   case when v.duplicate_guard then c.body end, purser.now())
                 returning * into h;
               v.held_minor := v.held_minor + h.amount_minor;
@@ -170,7 +178,7 @@ begin
   perform 1 from purser.vaults w where w.id in (select b ->> 'vaultId' from jsonb_array_elements(batch) b) order by w.id for update;
   for c in
     select x.* from jsonb_to_recordset(batch) as x("ord" integer, "seq" bigint, "vaultId" text, "kind" text, "key" text, "round" integer, "holdId" bigint,
-      "effect" text, "intentId" text, "amountMinor" bigint, "status" integer, "requestId" text, "detail" text, "answer" text) order by x."vaultId", x.ord
+      "effect" text, "objectId" text, "intentId" text, "amountMinor" bigint, "status" integer, "requestId" text, "detail" text, "answer" text) order by x."vaultId", x.ord
   loop
     if c."vaultId" is distinct from v.id then
       if dirty then
@@ -183,7 +191,9 @@ begin
     if c.kind in ('charge', 'intent', 'confirm', 'refund') then
       update purser.calls x set
           doubts = case when c.effect in ('paid', 'held', 'declined', 'canceled') then 0 when c.effect = 'nothing' then greatest(x.doubts - 1, 0) else x.doubts end,
-          final = x.final or c.effect in ('paid', 'held', 'declined', 'canceled')
+          final = x.final or c.effect in ('paid', 'held', 'declined', 'canceled'),
+          stopped = x.stopped or c.effect in ('paid', 'held') and coalesce(x.object_id <> c."objectId", false),
+          object_id = coalesce(x.object_id, c."objectId")
         where x.vault_id = c."vaultId" and x.idempotency_key = c.key and x.round = c.round
         returning * into k;
     end if;
@@ -192,7 +202,24 @@ begin
     elsif c."intentId" is not null then
       select * into h from purser.holds x where x.vault_id = c."vaultId" and x.intent_id = c."intentId";
     end if;
-    if h.id is not null then
+    if h.id is not null and k.object_id <> c."objectId" then
+      -- One key has two objects: Stripe has carried it out twice. The second is counted too, whether it fits or not, and the key ends.
+      if c.effect in ('paid', 'held') and not exists (select 1 from purser.holds x where x.vault_id = v.id and x.object_id = c."objectId") then
+        insert into purser.holds (vault_id, kind, account, customer, amount_minor, state, intent_id, object_id, first_key, answer, made_at)
+          values (v.id, h.kind, h.account, h.customer, coalesce(c."amountMinor", h.amount_minor), c.effect, c."intentId", c."objectId", c.key, c.answer, purser.now());
+        amount := coalesce(c."amountMinor", h.amount_minor);
+        if c.effect = 'paid' then v.paid_minor := v.paid_minor + amount; v.payments := v.payments + 1;
+        else v.held_minor := v.held_minor + amount;
+        end if;
+        dirty := true;
+        insert into purser.audit (at, vault_id, act, decision, idempotency_key, amount_minor, currency, customer, verdict, code, status, request_id, detail)
+          values (purser.now(), v.id, 'alarm', c.seq, c.key, amount, v.currency, h.customer, c.effect, 'stripe_repeated_a_key', c.status, c."requestId",
+            'this key was answered with ' || k.object_id || ' before, now with ' || c."objectId" || ': both are counted, and the key is stopped');
+      end if;
+    elsif h.id is not null then
+      if h.object_id is null and c."objectId" is not null and c.effect in ('paid', 'held') then
+        update purser.holds x set object_id = c."objectId" where x.id = h.id;
+      end if;
       if c.kind in ('charge', 'intent') and h.intent_id is null and c."intentId" is not null then
         -- An intent that is bound to another hold already (a replay past the window) keeps that one.
         if not exists (select 1 from purser.holds x where x.vault_id = h.vault_id and x.intent_id = c."intentId") then
@@ -205,14 +232,24 @@ begin
         update purser.holds x set state = 'paid', amount_minor = amount where x.id = h.id;
         v.paid_minor := v.paid_minor + amount; v.payments := v.payments + 1; dirty := true;
         if h.state = 'held' then v.held_minor := v.held_minor - h.amount_minor; end if;
+        if v.duplicate_guard and exists (
+          select 1 from purser.holds x where x.vault_id = v.id and x.customer = h.customer and x.account = h.account and x.state = 'paid' and x.id <> h.id
+        ) then
+          insert into purser.audit (at, vault_id, act, decision, idempotency_key, amount_minor, currency, customer, verdict, code, status, request_id, detail)
+            values (purser.now(), v.id, 'alarm', c.seq, c.key, amount, v.currency, h.customer, 'paid', 'customer_paid_twice', c.status, c."requestId",
+              'this customer has another paid charge under the duplicate guard');
+        end if;
       elsif h.state = 'held' and (
         c.effect = 'canceled' and (h.intent_id is null or h.intent_id is not distinct from c."intentId")
         or c.kind in ('charge', 'intent') and h.intent_id is null and (c.effect = 'declined' or c.effect = 'nothing' and k.doubts = 0 and not k.final)
+        -- A confirmation that took room for an intent of others, and is the only one that did.
+        or c.kind = 'confirm' and c.effect = 'nothing' and h.first_key = c.key and not k.final
+          and not exists (select 1 from purser.calls x where x.hold_id = h.id and (x.doubts > 0 or x.final))
       ) then
         update purser.holds x set state = 'released', request_body = null where x.id = h.id;
         v.held_minor := v.held_minor - h.amount_minor; dirty := true;
       end if;
-      if v.duplicate_guard and c.answer is not null and c.effect in ('paid', 'held') then
+      if v.duplicate_guard and c.answer is not null and (c.effect = 'paid' or c.effect = 'held' and h.state = 'held') then
         update purser.holds x set answer = c.answer, request_body = null where x.id = h.id;
       end if;
     end if;
