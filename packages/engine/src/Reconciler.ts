@@ -14,7 +14,7 @@ import { ChargePipeline } from "./ChargePipeline.ts"
 import { patiently } from "./internal/gatewaySteps.ts"
 import { type DifferenceKind, type Finding, judge } from "./internal/judge.ts"
 import { makeObserve, unknownOf } from "./internal/observe.ts"
-import { isBusy, makeRemedy, requestOf } from "./internal/remedy.ts"
+import { identityProblem, isBusy, makeRemedy, requestOf } from "./internal/remedy.ts"
 import { makeNoteReversals } from "./internal/reversals.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
@@ -115,7 +115,7 @@ export class Reconciler extends Context.Service<Reconciler, {
         const range = { fromMs: options.sinceMs - skewMs, toMs: options.untilMs ?? nowMs + skewMs }
         const bookId = `${billingPeriod}-${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16)}`
         const found: Partial<Record<DifferenceKind, number>> = {}
-        const counts = { listed: 0, ours: 0, foreign: 0, rows: 0, open: 0, repaired: 0, remaining: 0 }
+        const counts = { listed: 0, ours: 0, foreign: 0, invoiced: 0, rows: 0, open: 0, repaired: 0, remaining: 0 }
 
         const tell = Effect.fnUntraced(function*(record: ChargeRecord | undefined, finding: Omit<Finding, "remedy">, repaired: Difference["repaired"]) {
           found[finding.kind] = (found[finding.kind] ?? 0) + 1
@@ -149,6 +149,8 @@ export class Reconciler extends Context.Service<Reconciler, {
             counts.listed += objects.length
             counts.ours += ours.length
             counts.foreign += objects.filter(({ identity }) => identity === null).length
+            // Each invoice of ours that was finalized has brought a payment of its own, which bears no metadata.
+            counts.invoiced += objects.filter(({ id, identity, status }) => id.startsWith("in_") && identity !== null && status !== "draft").length
             yield* book.add(bookId, ours)
             for (const object of wanted) {
               if (isAtHome(object) || (object.status !== "succeeded" && object.status !== "processing")) continue
@@ -200,6 +202,8 @@ export class Reconciler extends Context.Service<Reconciler, {
           return yield* tell(record, finding, verdict === "settled" || verdict === "unchanged" ? "settled" : null)
         })
 
+        const unnamed = "a charge (ch_…) is taken in by a gateway that can name it (charges) alone"
+
         const act = (record: ChargeRecord, finding: Finding): Effect.Effect<void, PipelineError> => {
           const object = finding.objects[0]
           switch (finding.remedy) {
@@ -211,8 +215,9 @@ export class Reconciler extends Context.Service<Reconciler, {
               return settled(record, finding)
             case "adopt":
               return remedy.nameOf(record.chargeKey, object!) === undefined
-                ? tell(record, finding, null)
-                : Effect.flatMap(dryRun ? Effect.succeed(true) : remedy.adopt(record.request, object!), (done) => tell(record, finding, done ? "adopted" : null))
+                ? tell(record, { ...finding, detail: `${finding.detail}; not taken in: ${unnamed}` }, null)
+                : Effect.flatMap(dryRun ? Effect.succeed(true) : remedy.adopt(record.request, object!), (done) =>
+                  tell(record, done ? finding : { ...finding, detail: `${finding.detail}; not taken in: somebody else holds the row` }, done ? "adopted" : null))
             case "cancel":
               return Effect.flatMap(dryRun ? Effect.succeed(true) : remedy.cancel(record, object!), (done) => tell(record, finding, done ? "canceled" : null))
           }
@@ -239,6 +244,30 @@ export class Reconciler extends Context.Service<Reconciler, {
           }
         })
 
+        /** Why a payment without a row is left; `asked` when the ledger itself would not take it. */
+        const whyLeft = (object: AccountPayment, asked: boolean): string => {
+          if (asked) return (object.identity?.revision ?? 0) > 0
+            ? "the charge that it bills anew is not in the ledger as paid, or somebody else holds the row"
+            : "somebody else holds the row"
+          if (object.status !== "succeeded") return `it is ${object.status}`
+          const key = object.identity?.chargeKey ?? ""
+          return identityProblem(object) ?? (isKey(key) && remedy.nameOf(key, object) === undefined ? unnamed : "its terms are not those of a charge")
+        }
+
+        /** An unpaid object of an identity that the ledger does not know. Given up where nothing else could come to use it. */
+        const withoutOwner = Effect.fnUntraced(function*(object: AccountPayment, known: ReadonlySet<string>): Effect.fn.Return<void, PipelineError> {
+          const request = requestOf(object, "named")
+          const left = !object.id.startsWith("pi_") ? "it is no PaymentIntent"
+            : settings.restorePointMs !== undefined ? "the next run adopts it, since a restore point is set"
+            : request === undefined ? identityProblem(object) ?? "its terms are not those of a charge"
+            : !known.has(request.namespace) ? `the ledger bills nothing of this period in the namespace ${request.namespace}: it may be another ledger's`
+            : nowMs - object.createdMs < (options.orphanAgeMs ?? 3_600_000) ? "it is too young: somebody may be about to use it"
+            : undefined
+          const done = left === undefined && request !== undefined && (dryRun || (yield* remedy.giveUp(request, object)))
+          const why = done ? "" : `; left alone: ${left ?? "it changed meanwhile"}`
+          return yield* tell(undefined, { kind: "orphan", objects: [object], detail: `${object.id} is ${object.status}, and the ledger has no such row${why}` }, done ? "canceled" : null)
+        })
+
         /** A payment whose row is not there: taken in as a row of its own, when its metadata tell the whole identity. */
         const takeIn = Effect.fnUntraced(function*(object: AccountPayment): Effect.fn.Return<void, PipelineError> {
           const key = object.identity?.chargeKey ?? ""
@@ -249,15 +278,19 @@ export class Reconciler extends Context.Service<Reconciler, {
           const request = object.status === "succeeded" && isKey(key) && remedy.nameOf(key, object) !== undefined
             ? requestOf(object, options.methods ?? "named")
             : undefined
-          const finding = { kind: "missing_here" as const, objects: [object], detail: "the ledger has no such row" }
           const done = request !== undefined && (dryRun || (yield* remedy.adopt(request, object)))
+          const finding = {
+            kind: "missing_here" as const,
+            objects: [object],
+            detail: `the ledger has no such row${done ? "" : `; not taken in: ${whyLeft(object, request !== undefined)}`}`
+          }
           if (!done && !dryRun) yield* sightings.list(unknownOf(object, "missing_here", finding.detail))
           if (done && !dryRun) yield* sightings.unlist(object.id, "taken into the ledger by reconciliation")
           return yield* tell(undefined, finding, done ? "adopted" : null)
         })
 
         /** Objects of one revision, and which is the next that has any: a revision is taken in after what it bills anew. */
-        const withoutRowOf = Effect.fnUntraced(function*(revision: number) {
+        const withoutRowOf = Effect.fnUntraced(function*(revision: number, known: ReadonlySet<string>) {
           let after = ""
           let higher = Infinity
           for (;;) {
@@ -269,15 +302,16 @@ export class Reconciler extends Context.Service<Reconciler, {
               const finding: Finding = { kind: "missing_here", objects: [object], detail: "the ledger has no such row", remedy: "adopt" }
               if (object.status === "succeeded" || object.status === "processing") yield* perhaps(undefined, finding, takeIn(object))
               else if (object.status !== "canceled") {
-                yield* tell(undefined, { kind: "orphan", objects: [object], detail: `${object.id} is ${object.status}, and the ledger has no such row` }, null)
+                const orphan: Finding = { kind: "orphan", objects: [object], detail: `${object.id} is ${object.status}, and the ledger has no such row`, remedy: "cancel" }
+                yield* perhaps(undefined, orphan, withoutOwner(object, known))
               }
             }
             if (next === undefined) return higher
             after = next
           }
         })
-        const withoutRow = Effect.gen(function*() {
-          for (let revision = 0; Number.isFinite(revision);) revision = yield* withoutRowOf(revision)
+        const withoutRow = Effect.fnUntraced(function*(known: ReadonlySet<string>) {
+          for (let revision = 0; Number.isFinite(revision);) revision = yield* withoutRowOf(revision, known)
         })
 
         yield* book.begin(bookId)
@@ -290,9 +324,11 @@ export class Reconciler extends Context.Service<Reconciler, {
             yield* chargesOf(reader)
           }
           yield* rows
-          yield* withoutRow
+          yield* withoutRow(new Set(namespaces))
         }).pipe(Effect.ensuring(Effect.ignore(book.discard(bookId))))
-        return { billingPeriod, sinceMs: options.sinceMs, untilMs: range.toMs, dryRun, accounts, ...counts, found }
+        const { invoiced, ...figures } = counts
+        const foreign = Math.max(0, counts.foreign - invoiced)
+        return { billingPeriod, sinceMs: options.sinceMs, untilMs: range.toMs, dryRun, accounts, ...figures, foreign, found }
       })
 
       return Reconciler.of({ reconcile: Effect.fn("Reconciler.reconcile")(run) })

@@ -3,7 +3,7 @@
  * procedure after a ledger was restored from a backup. The simulator's books judge, and its journal tells who asked for what.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Ledger, Sightings, SpendCap } from "@purser/core"
+import { ChargeRequest, Ledger, Sightings, SpendCap } from "@purser/core"
 import { ChargePipeline, type Difference, type ReconcileOptions, Reconciler } from "@purser/engine"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeGateway } from "@purser/stripe"
@@ -205,15 +205,39 @@ for (const [name, database] of TestDatabase.layers) {
       assert.strictEqual((yield* byDefault.row).state, "succeeded")
       yield* Effect.exit(byDefault.run)
       assert.strictEqual(yield* payments(byDefault.request), 1)
-      assert.deepStrictEqual((yield* reconcile(restored)).kinds, [["orphan", null]])
+      // With the ledger in use again nobody adopts it any more: it is given up, and its charge is paid by another one.
+      assert.deepStrictEqual((yield* reconcile(restored)).kinds, [["orphan", "canceled"]])
+      assert.strictEqual((yield* unpaid.run)._tag, "Succeeded")
+      assert.strictEqual(yield* payments(unpaid.request), 1)
+    }))
+
+    live("an unpaid object without a row is given up only where it is ours by all that is known, and told why not", Effect.gen(function*() {
+      yield* of("known").run
+      const forgotten = yield* intent(of("forgotten").request)
+      const vague = yield* intent(of("vague").request, { "metadata[customer_id]": "" })
+      const others = yield* intent(new ChargeRequest({ ...of("others").request, namespace: "other-ledger" }))
+      const young = yield* reconcile({ orphanAgeMs: 3_600_000 })
+      assert.deepStrictEqual(young.kinds.map(String), ["orphan,", "orphan,", "orphan,"])
+      const { found } = yield* reconcile()
+      const said = new Map(found.map(({ detail, objects, repaired }) => [objects[0]!.id, [repaired, detail]]))
+      assert.strictEqual(said.get(forgotten)![0], "canceled")
+      assert.deepStrictEqual([said.get(vague)![0], said.get(others)![0]], [null, null])
+      assert.include(said.get(vague)![1]!, "its metadata do not tell customer_id")
+      assert.include(said.get(others)![1]!, "it may be another ledger's")
+      assert.deepStrictEqual(yield* Effect.forEach([forgotten, vague, others], statusAtStripe), ["canceled", "requires_payment_method", "requires_payment_method"])
+      assert.strictEqual((yield* of("forgotten").run)._tag, "Succeeded")
+      assert.strictEqual(yield* payments(of("forgotten").request), 1)
     }))
 
     live("a payment that does not tell its whole identity, or lies about it, is listed and not taken in", Effect.gen(function*() {
       const { request } = of("vague")
       const vague = yield* intent(request, { ...paying, "metadata[customer_id]": "" })
       const lying = yield* intent(of("liar").request, { ...paying, "metadata[customer_id]": "somebody_else" })
-      const { kinds, report } = yield* reconcile()
+      const { found, kinds, report } = yield* reconcile()
       assert.deepStrictEqual([kinds, report.remaining], [[["missing_here", null], ["missing_here", null]], 2])
+      const why = new Map(found.map(({ detail, objects }) => [objects[0]!.id, detail]))
+      assert.include(why.get(vague)!, "not taken in: its metadata do not tell customer_id")
+      assert.include(why.get(lying)!, "not taken in: its charge_key is not that of the identity")
       assert.deepStrictEqual((yield* (yield* Sightings).unknown("", 10)).map(({ id }) => id), [vague, lying].sort())
     }))
 

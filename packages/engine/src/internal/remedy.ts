@@ -29,6 +29,15 @@ export const requestOf = (object: AccountPayment, method: "named" | "default"): 
   return request?.chargeKey === identity.chargeKey ? request : undefined
 }
 
+/** Why the request behind an object cannot be told; `undefined` when it can. */
+export const identityProblem = (object: AccountPayment): string | undefined => {
+  const { identity } = object
+  const missing = Object.entries({ customer_id: identity?.customerId, billing_period: identity?.billingPeriod, namespace: identity?.namespace, revision: identity?.revision })
+    .filter(([, value]) => value === null || value === undefined || value === "").map(([name]) => name)
+  if (missing.length > 0) return `its metadata do not tell ${missing.join(", ")}`
+  return requestOf(object, "named") === undefined ? "its charge_key is not that of the identity and terms in its metadata" : undefined
+}
+
 /** Adoption and cancellation over the services of the app. */
 export const makeRemedy = Effect.fnUntraced(function*(worker: string) {
   const ledger = yield* Ledger
@@ -59,7 +68,14 @@ export const makeRemedy = Effect.fnUntraced(function*(worker: string) {
     const { attempt, chargeKey, generation, request } = now
     return (yield* gateway.cancel({ chargeKey, request, generation, attempt }, object.id)).status === "canceled"
   })
-  return { adopt, cancel, nameOf }
+  /** Gives up an unpaid object of an identity that the ledger does not know, unless it has come to know it. */
+  const giveUp = Effect.fnUntraced(function*(request: ChargeRequest, object: AccountPayment): Effect.fn.Return<boolean, PipelineError> {
+    const { chargeKey } = request
+    if ((yield* ledger.find(chargeKey)) !== undefined) return false
+    const at = { chargeKey, request, generation: object.identity?.generation ?? 0, attempt: 1 }
+    return (yield* gateway.cancel(at, object.id)).status === "canceled"
+  })
+  return { adopt, cancel, giveUp, nameOf }
 })
 
 /** A row that is held, or a step that lost its lease, is nothing to worry about: the holder will see for itself. */
