@@ -8,7 +8,7 @@ import { type ChargeClient, ChargeServer, type TransportError } from "@purser/co
 import { type Config, type Duration, Effect, Fiber, Queue, type Scope } from "effect"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
 import type { OpenCarrier } from "./internal/carrier.ts"
-import { chargeClient, chargeKeyOfRequest, speaking, textRequests } from "./internal/chargeClient.ts"
+import { chargeClient, charges, speaking, textRequests } from "./internal/chargeClient.ts"
 import { makeChargeReplies } from "./internal/chargeReplies.ts"
 import { heartbeatMsOf } from "./internal/heartbeat.ts"
 import { majordomoDesk } from "./internal/majordomoDesk.ts"
@@ -128,7 +128,7 @@ const makeClient = Effect.fnUntraced(function*(
   announced?: AnnouncedAddresses
 ): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
   const wire = yield* wireOf(options)
-  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), ...speaking(options, wire), keyOf: chargeKeyOfRequest }))
+  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), ...speaking(options, wire), ...charges }))
 })
 
 const makeServer = Effect.fnUntraced(function*(

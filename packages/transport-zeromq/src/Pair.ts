@@ -7,6 +7,7 @@ import { type Config, Effect, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
 import { carrierSend } from "./internal/carrier.ts"
+import { charges } from "./internal/chargeClient.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { millis, settingsOf, windowOf, wireOf } from "./internal/patternOptions.ts"
@@ -42,7 +43,7 @@ const makeClient = Effect.fnUntraced(function*(
   const window = yield* makeWindowClient({
     ...windowOf(options),
     wire: yield* wireOf(options),
-    keyOf: (request) => request.chargeKey,
+    ...charges,
     label: endpoint.address,
     addresses: announced?.current ?? Effect.succeed([endpoint]),
     open: (peers) =>

@@ -11,6 +11,7 @@ import { type Config, Effect, Result, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { parseEndpoint } from "./Endpoint.ts"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
+import { charges } from "./internal/chargeClient.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
 import { senderOf } from "./internal/frameSeal.ts"
 import { loadZeromq } from "./internal/native.ts"
@@ -73,7 +74,7 @@ const makeClient = Effect.fnUntraced(function*(
   const window = yield* makeWindowClient({
     ...limits,
     wire,
-    keyOf: (request) => request.chargeKey,
+    ...charges,
     label: labelOf(endpoints),
     addresses: announced?.current ?? Effect.succeed(endpoints),
     open: openPubSubCarrier({

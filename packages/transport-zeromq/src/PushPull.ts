@@ -11,7 +11,7 @@ import { type Config, Effect, Result, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { parseEndpoint } from "./Endpoint.ts"
 import { type AnnouncedAddresses } from "./internal/addresses.ts"
-import { chargeClient, chargeKeyOfRequest, speaking, textRequests } from "./internal/chargeClient.ts"
+import { chargeClient, charges, speaking, textRequests } from "./internal/chargeClient.ts"
 import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
 import { makeEar } from "./internal/ear.ts"
@@ -100,7 +100,7 @@ const makeClient = Effect.fnUntraced(function*(
   announced?: AnnouncedAddresses
 ): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
   const wire = yield* wireOf(options)
-  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), ...speaking(options, wire), keyOf: chargeKeyOfRequest }))
+  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), ...speaking(options, wire), ...charges }))
 })
 
 const openPlace = Effect.fnUntraced(function*(

@@ -7,7 +7,7 @@
 import type { ChargeClient, TransportError } from "@purser/core"
 import { type Config, Effect, type Scope } from "effect"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
-import { chargeClient, chargeKeyOfRequest, speaking, textRequests } from "./internal/chargeClient.ts"
+import { chargeClient, charges, speaking, textRequests } from "./internal/chargeClient.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, unusable, wireOf } from "./internal/patternOptions.ts"
 import { serveApp } from "./internal/replyServer.ts"
@@ -59,7 +59,7 @@ const makeClient = Effect.fnUntraced(function*(
   announced?: AnnouncedAddresses
 ): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
   const wire = yield* wireOf(options)
-  return chargeClient(yield* makeRequestPool({ ...(yield* makePool(options, announced)), ...speaking(options, wire), keyOf: chargeKeyOfRequest }))
+  return chargeClient(yield* makeRequestPool({ ...(yield* makePool(options, announced)), ...speaking(options, wire), ...charges }))
 })
 
 const makeServer = (options: ReqRepServerOptions, announced?: AnnouncedAddresses) =>

@@ -8,7 +8,7 @@
 import type { ChargeClient, TransportError } from "@purser/core"
 import { type Config, Effect, type Scope } from "effect"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
-import { chargeClient, chargeKeyOfRequest, speaking, textRequests } from "./internal/chargeClient.ts"
+import { chargeClient, charges, speaking, textRequests } from "./internal/chargeClient.ts"
 import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
@@ -72,7 +72,7 @@ const makeClient = Effect.fnUntraced(function*(
   announced?: AnnouncedAddresses
 ): Effect.fn.Return<ChargeClient["Service"], TransportError | Config.ConfigError, Scope.Scope> {
   const wire = yield* wireOf(options)
-  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), ...speaking(options, wire), keyOf: chargeKeyOfRequest }))
+  return chargeClient(yield* makeWindowClient({ ...(yield* makeWindow(options, announced)), ...speaking(options, wire), ...charges }))
 })
 
 const makeServer = (options: RouterDealerServerOptions, announced?: AnnouncedAddresses) =>

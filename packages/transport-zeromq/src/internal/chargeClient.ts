@@ -1,12 +1,24 @@
 /** What the clients of all patterns share: the service of charges, and how texts are carried. */
 import { ChargeClient, type ChargeOutcome, type ChargeRequest, type SubmitError, type WireCodec } from "@purser/core"
 import type { PatternClientOptions } from "../PatternOptions.ts"
+import { Result } from "effect"
+import type { ReplyOf } from "./errand.ts"
 import { plainClientWire } from "./plainClientWire.ts"
 import { traced } from "./traced.ts"
 import type { ClientWire, WindowClient } from "./windowClient.ts"
 
 /** What errors of the transport call a charge. */
-export const chargeKeyOfRequest = (request: ChargeRequest): string => request.chargeKey
+const chargeKeyOfRequest = (request: ChargeRequest): string => request.chargeKey
+
+/**
+ * Whether an answer is one to this charge: whoever answers can read the request's id, so that the id alone proves nothing.
+ * An error need not name a charge.
+ */
+export const answersCharge = ({ chargeKey }: ChargeRequest, reply: ReplyOf<ChargeOutcome, SubmitError>): boolean =>
+  Result.isSuccess(reply) ? reply.success.chargeKey === chargeKey : reply.failure.chargeKey === null || reply.failure.chargeKey === chargeKey
+
+/** What a window or a pool of charges is told of them. */
+export const charges = { keyOf: chargeKeyOfRequest, fits: answersCharge } as const
 
 /** How a client speaks: joined frames, or plain messages without a seal for programs that know neither. */
 export const speaking = (options: PatternClientOptions, wire: WireCodec): { readonly wire: ClientWire<ChargeRequest, ChargeOutcome, SubmitError>; readonly joinMax?: number } =>

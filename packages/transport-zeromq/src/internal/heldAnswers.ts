@@ -6,7 +6,7 @@
  * is let go when every worker that the request reached has answered so, or shortly before the sender gives up waiting.
  * "Another worker has it" promises an outcome, perhaps of a worker that is not connected just now: it waits for all.
  */
-import type { ReplyItem } from "@purser/core"
+import type { ChargeReply, ReplyItem } from "@purser/core"
 import { Result } from "effect"
 
 /** A request that was published and has no answer yet. `body` is what was sent, to be sent again to who joins. */
@@ -15,6 +15,8 @@ export interface Publication<Body> {
   readonly body: Body
   readonly sentAtMs: number
   readonly deadlineMs: number
+  /** Whether an answer speaks of this request; one that does not is passed on as one to what is unknown. */
+  readonly fits?: ((reply: ChargeReply) => boolean) | undefined
 }
 
 /** Collects answers. */
@@ -63,7 +65,7 @@ export const makeHeldAnswers = <Body>({ all, reached }: WorkerCounts): HeldAnswe
     publish: (publication) => void entries.set(publication.id, { publication, answers: new Map(), workers: reached() }),
     take: (worker, item) => {
       const entry = entries.get(item.id)
-      if (entry === undefined) return item
+      if (entry === undefined || entry.publication.fits?.(item.reply) === false) return item
       if (isDecisive(item)) {
         entries.delete(item.id)
         return item

@@ -24,6 +24,7 @@ const PlainReply = Schema.Struct({
   ack_seq: Schema.optionalKey(Schema.Unknown),
   charge_id: Schema.optionalKey(Schema.NullOr(Schema.String)),
   payment_intent_id: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  charge_key: Schema.optionalKey(Schema.Unknown),
   amount_received: Schema.optionalKey(Schema.Int),
   error: Schema.optionalKey(Schema.Unknown)
 })
@@ -128,8 +129,10 @@ export const plainClientWire: ClientWire<ChargeRequest, ChargeOutcome, SubmitErr
     const asked = reply.ack_seq === undefined && only !== undefined
       ? { id: only.id, chargeKey: only.request.chargeKey, amountMinor: only.request.amountMinor }
       : askedOf(reply.ack_seq)
-    return asked === undefined
-      ? malformed("an answer without the seq of its request as ack_seq")
+    if (asked === undefined) return malformed("an answer without the seq of its request as ack_seq")
+    // An old worker need not name a charge; one that names another has answered something else.
+    return isChargeKey(reply.charge_key) && reply.charge_key !== asked.chargeKey
+      ? malformed("an answer to another charge")
       : Result.succeed([{ id: asked.id, reply: outcomeOf(reply, asked) }])
   }
 }

@@ -11,6 +11,7 @@ import type { Endpoint } from "../Endpoint.ts"
 import type { SocketSettings } from "../SocketSettings.ts"
 import { type Frames, openZmqSocket } from "../ZmqSocket.ts"
 import { type OpenCarrier } from "./carrier.ts"
+import { answersCharge } from "./chargeClient.ts"
 import { makeHeldAnswers } from "./heldAnswers.ts"
 import type { Zeromq } from "./native.ts"
 
@@ -142,7 +143,18 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
     send: (text) =>
       Effect.gen(function*() {
         const sentAtMs = yield* Clock.currentTimeMillis
-        for (const item of itemsOf(text)) held.publish({ id: item.id, body: item, sentAtMs, deadlineMs: item.deadline })
+        const read = wire.decodeRequests(text)
+        const frame = Result.isSuccess(read) && read.success.form === "joined" ? read.success.items : []
+        itemsOf(text).forEach((item, index) => {
+          const request = frame[index]?.request
+          held.publish({
+            id: item.id,
+            body: item,
+            sentAtMs,
+            deadlineMs: item.deadline,
+            fits: request !== undefined && Result.isSuccess(request) ? (reply) => answersCharge(request.success, reply) : undefined
+          })
+        })
         Latch.openUnsafe(busy)
         yield* publish(text)
       })

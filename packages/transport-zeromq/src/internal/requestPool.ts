@@ -10,6 +10,7 @@ import { Backpressure, Closed, RetriesExhausted, TransportError } from "@purser/
 import { Cause, Clock, Data, Deferred, Effect, Exit, Fiber, Latch, Metric, Result, type Schedule, type Scope } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Frames } from "../ZmqSocket.ts"
+import type { ReplyOf } from "./errand.ts"
 import { makeIds } from "./ids.ts"
 import { type ClientWire, joinChars, type WindowClient } from "./windowClient.ts"
 import { type LazyPirate, type LazyPirateOptions, makeLazyPirate } from "./lazyPirate.ts"
@@ -20,6 +21,8 @@ export interface RequestPoolOptions<Req, A, E> extends LazyPirateOptions {
   readonly wire: ClientWire<Req, A, E>
   /** What errors of the transport call a request. */
   readonly keyOf: (request: Req) => string | null
+  /** As of a window. */
+  readonly fits?: ((request: Req, reply: ReplyOf<A, E>) => boolean) | undefined
   /** How long a request's text is, where requests may be long. */
   readonly sizeOf?: ((request: Req) => number) | undefined
   readonly sockets: number
@@ -66,7 +69,7 @@ const end = <Req, A, E>(entry: Entry<Req, A, E>, exit: Exit.Exit<A, E | Transpor
 }
 
 /** Gives each entry its answer, and tells whether none is left without one, else the frame is sent again. */
-const distribute = <Req, A, E>(wire: ClientWire<Req, A, E>, entries: ReadonlyArray<Entry<Req, A, E>>, frames: Frames, run: (effect: Effect.Effect<void>) => unknown): boolean => {
+const distribute = <Req, A, E>({ fits, wire }: Pick<RequestPoolOptions<Req, A, E>, "fits" | "wire">, entries: ReadonlyArray<Entry<Req, A, E>>, frames: Frames, run: (effect: Effect.Effect<void>) => unknown): boolean => {
   const stray = Metric.update(ZmqMetrics.strayReplies, 1)
   const text = frames.length === 1 ? frames[0]!.toString("utf8") : frames.map((frame) => frame.toString("utf8")).join("")
   const replies = wire.decodeReplies(text, entries)
@@ -76,7 +79,7 @@ const distribute = <Req, A, E>(wire: ClientWire<Req, A, E>, entries: ReadonlyArr
   }
   for (const { id, reply } of replies.success) {
     const entry = entries.find((candidate) => candidate.id === id)
-    if (entry === undefined) run(stray)
+    if (entry === undefined || fits?.(entry.request, reply) === false) run(stray)
     else if (Result.isFailure(reply) && reply.failure instanceof TransportError && reply.failure.isRetryable) entry.refusals = [...entry.refusals, reply.failure]
     else end(entry, Result.isSuccess(reply) ? Exit.succeed(reply.success) : Exit.fail(reply.failure))
   }
@@ -108,7 +111,7 @@ const work = Effect.fnUntraced(function*<Req, A, E>(
     return pirate.ask(
       attempts,
       (client) => options.wire.encodeRequests(client, open.map(({ id, request }) => ({ id, request, deadlineMs: options.timeoutMs }))),
-      (frames) => Effect.suspend(() => distribute(options.wire, open, frames, run) ? Effect.void : Effect.fail(new Unanswered()))
+      (frames) => Effect.suspend(() => distribute(options, open, frames, run) ? Effect.void : Effect.fail(new Unanswered()))
     )
   })
   const abandoned = yield* Deferred.make<void>()
@@ -208,7 +211,7 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
       (answer) => {
         settle()
         if (answer instanceof TransportError) persist(slot, some, answer)
-        else if (distribute(wire, some, answer, run)) release(slot)
+        else if (distribute(options, some, answer, run)) release(slot)
         else persist(slot, some, new Unanswered())
       }
     )

@@ -43,6 +43,8 @@ export interface WindowClientSettings<Req, A, E> {
   readonly silencesMax: number | undefined
   /** What errors of the transport call a request. */
   readonly keyOf: (request: Req) => string | null
+  /** Whether an answer that names a request's id speaks of that request at all; one that does not is a stray one. Default: it does. */
+  readonly fits?: ((request: Req, reply: ReplyOf<A, E>) => boolean) | undefined
   /** How long a request's text is, where requests may be long: a frame of several takes no more than `joinChars`. */
   readonly sizeOf?: ((request: Req) => number) | undefined
 }
@@ -165,7 +167,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
       }
       for (const { id, reply } of replies.success) {
         const errand = errands.get(id)
-        if (errand === undefined) run(stray)
+        if (errand === undefined || settings.fits?.(errand.request, reply) === false) run(stray)
         else if (Result.isFailure(reply) && reply.failure instanceof TransportError && reply.failure.isRetryable) {
           errand.refusals = [...errand.refusals, reply.failure]
           if (errand.phase === "sent") run(rest(errand))
