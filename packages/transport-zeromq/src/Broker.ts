@@ -5,19 +5,23 @@
  * memory: what a broker held when it died is asked for again by its clients. No send ever waits for a peer, so that a
  * full one stops nobody else.
  */
-import { Backpressure, PeerUnreachable, type TransportError, type TransportErrorReason, type WireCodec } from "@purser/core"
+import {
+  Backpressure, type DeadLetter, DeadLetterSink, MalformedMessage, PeerUnreachable, TransportError, type TransportErrorReason, Unauthorized, type WireCodec
+} from "@purser/core"
 import { Clock, Config, Context, type Duration, Effect, Latch, Layer, Metric, Option, Queue, Result, Schema, type Scope, Semaphore } from "effect"
 import { randomUUID } from "node:crypto"
 import { BrokerMetrics } from "./BrokerMetrics.ts"
 import { curveConfig } from "./CurveSettings.ts"
 import { type BrokerAction, type BrokerEvent, type BrokerFigures, makeBrokerState } from "./internal/brokerState.ts"
 import { makeChargeReplies } from "./internal/chargeReplies.ts"
+import { isOfFleet, makeUnseal, senderOf } from "./internal/frameSeal.ts"
 import { heartbeatMsOf } from "./internal/heartbeat.ts"
-import { mdp, readAtBroker } from "./internal/mdp.ts"
+import { type BrokerMessage, mdp, readAtBroker, wayBackOf } from "./internal/mdp.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, wireOf } from "./internal/patternOptions.ts"
 import { refusalOf } from "./internal/replyApp.ts"
 import { makeTypedReplies } from "./internal/typedWire.ts"
+import { defaultService } from "./Majordomo.ts"
 import { defaultEndpoint, type PatternOptions } from "./PatternOptions.ts"
 import { type Frames, openZmqSocket, type OutgoingFrames } from "./ZmqSocket.ts"
 
@@ -40,6 +44,8 @@ export interface BrokerOptions extends PatternOptions {
   readonly creditMax?: number | undefined
   /** How long a closing broker waits for answers to what workers hold (10 seconds). */
   readonly drainTimeout?: Duration.Input | undefined
+  /** Where messages go that cannot be read, and READY of who may not work; else `DeadLetterSink`, which logs them. */
+  readonly deadLetters?: ((letter: DeadLetter) => Effect.Effect<void>) | undefined
   /** How refusals are written: by default as charges, for the requests of this package's clients. */
   readonly refuse?: RefuseRequest | undefined
 }
@@ -60,19 +66,30 @@ const refuseEither = (wire: WireCodec, label: string): RefuseRequest => {
   }
 }
 
+/** Letters that wait to be kept; more are dropped, as messages that nobody could read. */
+const lettersWaitingMax = 256
+
 const idOf = (peer: Frames) => peer[0]!.toString("latin1")
 const addressOf = (worker: string) => Buffer.from(worker, "latin1")
 const bytesOf = (body: Frames) => body.reduce((sum, { length }) => sum + length, 0)
 
+/** Who asked, and whether its answer goes without the protocol's frames, as its request came. */
+interface Client {
+  readonly peer: Frames
+  readonly plain: boolean
+}
+
 /** What a message means to the broker. */
-const eventOf = (frames: Frames): BrokerEvent<Frames, Frames> | undefined => {
-  const message = readAtBroker(frames)
-  if (message === undefined) return undefined
+const eventOf = (message: BrokerMessage): BrokerEvent<Client, Frames> => {
   const { peer } = message
   switch (message._tag) {
-    case "Request":
+    case "Plain":
+    case "Request": {
+      const plain = message._tag === "Plain"
+      const { deadlineMs, service } = message._tag === "Plain" ? { deadlineMs: undefined, service: defaultService } : message
       // Part of the way back that the answering worker sees; nobody can guess another's.
-      return { _tag: "Requested", token: randomUUID(), client: peer, service: message.service, body: message.body, bytes: bytesOf(message.body), deadlineMs: message.deadlineMs }
+      return { _tag: "Requested", token: randomUUID(), client: { peer, plain }, service, body: message.body, bytes: bytesOf(message.body), deadlineMs }
+    }
     case "Ready":
       return { _tag: "Ready", worker: idOf(peer), service: message.service, credit: message.credit }
     case "Answer":
@@ -101,8 +118,9 @@ const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Retu
   const heartbeatMs = heartbeatMsOf(options.heartbeat)
   const queueMax = options.queueMax ?? 10_000
   const zmq = yield* loadZeromq
-  const refuse = options.refuse ?? refuseEither(yield* wireOf(options), label)
-  const state = makeBrokerState<Frames, Frames>({
+  const wire = yield* wireOf(options)
+  const refuse = options.refuse ?? refuseEither(wire, label)
+  const state = makeBrokerState<Client, Frames>({
     heartbeatMs,
     queueMax,
     queueMaxBytes: options.queueMaxBytes ?? 64 * 1024 * 1024,
@@ -118,16 +136,28 @@ const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Retu
   /** Sends to a worker; one that cannot be reached, or takes no more, is lost. */
   const toWorker = (worker: string, frames: OutgoingFrames, lost: Array<string>) =>
     Effect.catch(socket.send([addressOf(worker), ...frames]), () => Effect.sync(() => void lost.push(worker)))
-  const toClient = (client: Frames, frames: OutgoingFrames) =>
-    Effect.catch(socket.send([...client, ...frames]), (error) =>
+  const toPeer = (peer: Frames, frames: OutgoingFrames) =>
+    Effect.catch(socket.send([...peer, ...frames]), (error) =>
       Effect.andThen(Metric.update(BrokerMetrics.unroutableReplies, 1), Effect.logDebug("an answer was not sent", error.message)))
+  const toClient = ({ peer, plain }: Client, service: string, final: boolean, body: OutgoingFrames) => {
+    if (!plain) return toPeer(peer, mdp.reply(service, final, body))
+    // The end of an answer that has left already says nothing to a peer that knows no ends.
+    return body.every(({ length }) => length === 0) ? Effect.void : toPeer(peer, body)
+  }
 
-  const perform = (action: BrokerAction<Frames, Frames>, lost: Array<string>): Effect.Effect<void> => {
+  // Keeping a letter may take time, which the broker's peers must not wait for.
+  const letters = yield* Queue.dropping<DeadLetter>(lettersWaitingMax)
+  const deadLetters = options.deadLetters ?? (yield* DeadLetterSink)
+  yield* Queue.take(letters).pipe(Effect.flatMap(deadLetters), Effect.forever, Effect.forkScoped)
+  const bury = (frames: Frames, principal: string | null, reason: TransportErrorReason) =>
+    Queue.offer(letters, { transport: "majordomo", principal, reason: reason._tag, detail: reason.message, body: Buffer.concat([...frames]) })
+
+  const perform = (action: BrokerAction<Client, Frames>, lost: Array<string>): Effect.Effect<void> => {
     switch (action._tag) {
       case "Give":
         return toWorker(action.worker, mdp.work(action.token, action.body), lost)
       case "Answer":
-        return toClient(action.client, mdp.reply(action.service, action.final, action.body))
+        return toClient(action.client, action.service, action.final, action.body)
       case "Beat":
         return toWorker(action.worker, mdp.heartbeat(action.requests), lost)
       case "Dismiss":
@@ -139,7 +169,7 @@ const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Retu
         const answer = refuse(action.body, reason)
         return Effect.andThen(
           Metric.update(BrokerMetrics.refused, 1),
-          answer === undefined ? Effect.void : toClient(action.client, mdp.reply(action.service, true, answer))
+          answer === undefined ? Effect.void : toClient(action.client, action.service, true, answer)
         )
       }
       case "Dropped":
@@ -156,9 +186,9 @@ const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Retu
     }
   }
 
-  const happen = Effect.fnUntraced(function*(event: BrokerEvent<Frames, Frames>) {
+  const happen = Effect.fnUntraced(function*(event: BrokerEvent<Client, Frames>) {
     const lost: Array<string> = []
-    for (let next: BrokerEvent<Frames, Frames> | undefined = event; next !== undefined;) {
+    for (let next: BrokerEvent<Client, Frames> | undefined = event; next !== undefined;) {
       for (const action of state.handle(next, yield* Clock.currentTimeMillis)) yield* perform(action, lost)
       const worker = lost.shift()
       next = worker === undefined ? undefined : { _tag: "Unreachable", worker }
@@ -173,11 +203,27 @@ const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Retu
   })
   const inTurn = (events: Effect.Effect<void>) => turn.withPermit(Effect.andThen(events, measure))
 
+  const { curve } = settings
+  const unseal = makeUnseal(curve)
+  const unread = Effect.fnUntraced(function*(frames: Frames) {
+    const reason = new MalformedMessage({ detail: "neither a message of 18/MDP nor a request in the plain form", field: null })
+    const peer = wayBackOf(frames)
+    yield* Metric.update(BrokerMetrics.malformed, 1)
+    yield* bury(frames.slice(peer.length), senderOf(unseal(frames)).principal, reason)
+    yield* toPeer(peer, [wire.encodePlainReply(Result.fail(new TransportError({ reason, chargeKey: null })), undefined)])
+  })
+  const notOfFleet = Effect.fnUntraced(function*(frames: Frames) {
+    const { principal, refused } = senderOf(unseal(frames))
+    const reason = new Unauthorized({ detail: `only the fleet's key may work here: ${refused ?? `READY came from ${principal ?? "a peer without a seal"}`}` })
+    yield* Metric.update(BrokerMetrics.refusedWorkers, 1)
+    yield* Effect.logWarning("a worker was refused", reason.message)
+    yield* bury(frames.slice(1), principal, reason)
+  })
   const hear = (frames: Frames) => {
-    const event = eventOf(frames)
-    return event === undefined
-      ? Effect.andThen(Metric.update(BrokerMetrics.malformed, 1), Effect.logDebug("a message that is none of 18/MDP is dropped"))
-      : happen(event)
+    const message = readAtBroker(frames)
+    if (message === undefined) return unread(frames)
+    if (message._tag === "Ready" && curve !== undefined && !isOfFleet(curve, senderOf(unseal(frames)))) return notOfFleet(frames)
+    return happen(eventOf(message))
   }
   yield* Queue.takeAll(socket.incoming).pipe(
     Effect.flatMap((batch) => Effect.uninterruptible(inTurn(Effect.forEach(batch, hear, { discard: true })))),

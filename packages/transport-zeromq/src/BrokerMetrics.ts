@@ -22,6 +22,8 @@ export const BrokerMetrics = {
   staleReplies: counter("stale_replies_total", "answers of workers that did not hold the request"),
   /** Requests that were refused because the queue was full, or the broker was closing. */
   refused: counter("refused_requests_total", "requests that were refused"),
+  /** Who said READY without the fleet's key. */
+  refusedWorkers: counter("refused_workers_total", "READY of peers that do not hold the fleet's key"),
   /** Messages that are none of 18/MDP. */
   malformed: counter("malformed_messages_total", "messages that are none of the protocol"),
   /** Answers whose client was gone or full. */

@@ -35,8 +35,13 @@ export const makeSeal = ({ own, serverKey }: CurveSettings): (frames: OutgoingFr
   return (frames) => [...frames, head + mac(key, frames[frames.length - 1]!).toString("base64url")]
 }
 
-const isSeal = (frame: Uint8Array): boolean =>
+/** Whether a frame is a seal, right or wrong. */
+export const isSeal = (frame: Uint8Array): boolean =>
   frame.length === magic.length + 40 + 1 + 43 && Buffer.from(frame.buffer, frame.byteOffset, magic.length).toString("latin1") === magic
+
+/** Whether a message was sealed by the fleet of these settings: with its own key, or its servers'. */
+export const isOfFleet = ({ own, serverKey }: CurveSettings, { publicKey, refused }: Sender): boolean =>
+  refused === null && publicKey !== null && (publicKey === own.publicKey || publicKey === serverKey)
 
 // Beside the frames and not in them, so that a message without a seal costs nothing.
 const senders = new WeakMap<Frames, Sender>()

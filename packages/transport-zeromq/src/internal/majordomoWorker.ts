@@ -11,6 +11,7 @@ import type { SocketSettings } from "../SocketSettings.ts"
 import { type Frames, openZmqSocket, type OutgoingFrames, type ZmqSocket } from "../ZmqSocket.ts"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Addresses } from "./addresses.ts"
+import { makeSeal } from "./frameSeal.ts"
 import { mdp, readAtWorker } from "./mdp.ts"
 import type { Zeromq } from "./native.ts"
 
@@ -65,6 +66,9 @@ export const openMajordomoWorker = Effect.fnUntraced(function*(
   options: MajordomoWorkerOptions
 ): Effect.fn.Return<MajordomoWorker, TransportError, Scope.Scope> {
   const { credit, heartbeatMs, service, settings } = options
+  // The broker takes a worker's word only from the fleet's key.
+  const seal = settings.curve === undefined ? (frames: OutgoingFrames) => frames : makeSeal(settings.curve)
+  const ready = (room: number) => seal(mdp.ready(service, room))
   // A broker that keeps to the credit never fills it, were all of several to give at once.
   const incoming = yield* Queue.dropping<Frames, Cause.Done>(credit * 16 + 16)
   const origins = new WeakMap<Frames, Session>()
@@ -120,7 +124,7 @@ export const openMajordomoWorker = Effect.fnUntraced(function*(
         return Effect.ignore(socket.send(mdp.disconnect))
       })
     )
-    yield* socket.send(mdp.ready(service, pausing ? 0 : credit))
+    yield* socket.send(ready(pausing ? 0 : credit))
     yield* Queue.takeAll(socket.incoming).pipe(
       Effect.flatMap(Effect.fnUntraced(function*(batch) {
         session.heardAtMs = yield* Clock.currentTimeMillis
@@ -176,7 +180,7 @@ export const openMajordomoWorker = Effect.fnUntraced(function*(
     drain: (boundMs) =>
       Effect.suspend(() => {
         pausing = true
-        return Effect.forEach([...sessions], ({ socket }) => Effect.ignore(socket.send(mdp.ready(service, 0))), { discard: true })
+        return Effect.forEach([...sessions], ({ socket }) => Effect.ignore(socket.send(ready(0))), { discard: true })
       }).pipe(
         Effect.andThen(Effect.timeoutOption(Effect.interruptible(none.await), boundMs)),
         Effect.map(() => held === 0)

@@ -7,6 +7,7 @@
  * that a count which is ahead of what has arrived proves that a reconnect has lost some.
  */
 import type { Frames, OutgoingFrames } from "../ZmqSocket.ts"
+import { isSeal } from "./frameSeal.ts"
 
 const clientHeader = "MDPC02"
 const workerHeader = "MDPW02"
@@ -28,21 +29,30 @@ const parameterOf = (frame: Frames[number]): number | undefined => {
 const nameOf = (frame: Frames[number] | undefined): string | undefined =>
   frame === undefined || frame.length === 0 || frame.length > nameMaxBytes ? undefined : frame.toString("utf8")
 
-/** What a broker's ROUTER hears. `peer` are the frames that lead back. */
+/** What a broker's ROUTER hears. `peer` are the frames that lead back; a `Plain` request knows nothing of this protocol. */
 export type BrokerMessage =
+  | { readonly _tag: "Plain"; readonly peer: Frames; readonly body: Frames }
   | { readonly _tag: "Request"; readonly peer: Frames; readonly service: string; readonly deadlineMs: number | undefined; readonly body: Frames }
   | { readonly _tag: "Ready"; readonly peer: Frames; readonly service: string; readonly credit: number | undefined }
   | { readonly _tag: "Answer"; readonly peer: Frames; readonly token: string; readonly final: boolean; readonly body: Frames }
   | { readonly _tag: "Heartbeat"; readonly peer: Frames; readonly finals: number | undefined }
   | { readonly _tag: "Disconnect"; readonly peer: Frames }
 
-/** Reads what came to a broker; undefined is no message of this protocol. A REQ peer's delimiter is part of the way back. */
+const brace = "{".charCodeAt(0)
+const isPlain = ([body, seal]: Frames, length: number): boolean =>
+  body?.[0] === brace && (length === 1 || length === 2 && seal !== undefined && isSeal(seal))
+
+/** The frames that lead back to the sender of a received message: a REQ peer's delimiter is part of them. */
+export const wayBackOf = (frames: Frames): Frames => frames.slice(0, frames[1]?.length === 0 ? 2 : 1)
+
+/** Reads what came to a broker; undefined is no message of this protocol. */
 export const readAtBroker = (frames: Frames): BrokerMessage | undefined => {
-  const at = frames[1]?.length === 0 ? 2 : 1
+  const peer = wayBackOf(frames)
+  const at = peer.length
+  if (isPlain(frames.slice(at, at + 2), frames.length - at)) return { _tag: "Plain", peer, body: frames.slice(at) }
   const header = frames[at]?.toString("latin1")
   const kind = frames[at + 1]
   if (kind === undefined || kind.length === 0) return undefined
-  const peer = frames.slice(0, at)
   if (header === clientHeader) {
     const service = nameOf(frames[at + 2])
     if (kind[0] !== clientCommands.request || service === undefined || frames.length < at + 4) return undefined
