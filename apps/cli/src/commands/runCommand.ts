@@ -21,7 +21,7 @@ const flags = {
   ),
   period: Flag.String("period").pipe(Flag.withDescription("Refuse rows of any other period"), Flag.optional),
   allowPeriod: Flag.String("allow-period").pipe(
-    Flag.withDescription("Bill this period though it has not begun or is not over; may be repeated"),
+    Flag.withDescription("Bill this period though it has not begun, is not over, or is over for more than a year; may be repeated"),
     Flag.atLeast(0)
   ),
   transport: Flag.Literals("transport", ["req-rep", "router-dealer", "push-pull", "pub-sub", "majordomo", "pair", "memory"]).pipe(
@@ -60,6 +60,10 @@ const flags = {
   retry: Flag.Literals("retry", ["declined", "rejected"]).pipe(
     Flag.withDescription("Try charges of this file again that were declined or rejected; may be repeated"),
     Flag.atLeast(0)
+  ),
+  actor: Flag.String("actor").pipe(
+    Flag.withDescription("Who, for the log, when a period is billed out of its time (default: purser run)"),
+    Flag.withDefault("purser run")
   ),
   report: Flag.String("report").pipe(Flag.withDescription("Write one line per row with its state to this CSV file"), Flag.withMetavar("FILE"), Flag.optional)
 } as const
@@ -120,6 +124,7 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     paused: given.paused,
     json: given.json,
     yes: given.yes,
+    actor: given.actor,
     report: Option.getOrUndefined(given.report)
   })
 })).pipe(

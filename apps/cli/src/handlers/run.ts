@@ -11,6 +11,7 @@ import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
 import { Tty } from "../ui/Tty.ts"
 import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
+import { comparison, lastBilled } from "./lastPeriod.ts"
 import { waitIfPaused } from "./pause.ts"
 import { checkReport, conflictText, writeReport } from "./reportFile.ts"
 import { type InputNotes, noNotes, runRows, skippedText } from "./runInput.ts"
@@ -34,6 +35,8 @@ export interface RunOptions {
   readonly json: boolean
   readonly yes: boolean
   readonly report: string | undefined
+  /** Who overrides what, for the log. */
+  readonly actor: string
 }
 
 const ask = Effect.fnUntraced(function*(question: string) {
@@ -44,25 +47,39 @@ const ask = Effect.fnUntraced(function*(question: string) {
 /** Shows the totals, and asks what a person should be asked before money moves. */
 const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputNotes, options: RunOptions) {
   const tty = yield* Tty
+  const caps = yield* (yield* SpendCap).report()
+  const farOff: Array<string> = []
   for (const { cap, total } of check.totals) {
+    const last = lastBilled(total, caps)
+    const beside = last === undefined ? undefined : comparison(total, last)
+    if (beside?.farOff !== undefined) farOff.push(`${total.billingPeriod} ${total.currency}: ${beside.farOff}`)
     const amount = Money.formatMinor(total.amountMinor, total.currency)
     yield* note(`${total.billingPeriod} ${total.currency}: ${total.rows} rows, ${amount}${
       cap === undefined ? "" : `; cap ${Money.formatMinor(cap.capMinor, total.currency)}, ${Money.formatMinor(cap.reservedMinor, total.currency)} used`
-    }`)
+    }${beside === undefined ? "" : `; ${beside.text}`}`)
   }
   if (notes.refusedRows > 0) yield* note(skippedText(notes))
   if (notes.blankRows > 0) yield* note(`${notes.blankRows} blank rows ignored`)
-  const open = [...notes.open]
-  if (open.length > 0) {
-    yield* note(`not over yet: ${open.join(", ")}`)
+  for (const text of farOff) yield* note(`warning: ${text}`)
+  const unusual = [
+    { periods: [...notes.open], what: "not over yet", question: "before the period is over" },
+    { periods: [...notes.late], what: "over for more than a year", question: "so late" }
+  ].filter(({ periods }) => periods.length > 0)
+  for (const { periods, what } of unusual) {
+    yield* note(`${what}: ${periods.join(", ")}`)
     if (!options.yes && !tty.interactive) {
-      return yield* refused(`${open.join(", ")} ${open.length === 1 ? "is" : "are"} not over yet: allow it by name with --allow-period, or with --yes`)
+      return yield* refused(`${periods.join(", ")} ${periods.length === 1 ? "is" : "are"} ${what}: allow it by name with --allow-period, or with --yes`)
     }
   }
-  if (notes.late.size > 0) yield* note(`over for more than a year: ${[...notes.late].join(", ")}`)
+  const named = [...notes.allowed].map((period) => `${period} by --allow-period`)
+  const overridden = [...named, ...(options.yes ? unusual.flatMap(({ periods, what }) => periods.map((period) => `${period} (${what}) by --yes`)) : [])]
+  if (overridden.length > 0 && !options.dryRun) yield* Effect.logWarning(`billed out of its time, as ${options.actor} decided: ${overridden.join(", ")}`)
   if (options.yes || options.dryRun || !tty.interactive) return
-  if (open.length > 0) yield* ask(`Bill ${open.join(", ")} before the period is over?`)
-  if (notes.late.size > 0) yield* ask(`Bill ${[...notes.late].join(", ")} so late?`)
+  for (const { periods, question } of unusual) {
+    yield* ask(`Bill ${periods.join(", ")} ${question}?`)
+    yield* Effect.logWarning(`billed out of its time, as ${options.actor} decided: ${periods.join(", ")} by answer`)
+  }
+  if (farOff.length > 0) yield* ask("Is that right, though it is far from the last time?")
   if (options.expectedTotals.length === 0) yield* ask("Are these the totals that you expect?")
 })
 

@@ -23,26 +23,32 @@ export interface InputNotes {
   readonly open: Set<BillingPeriod>
   /** Periods that ended more than a year ago. */
   readonly late: Set<BillingPeriod>
+  /** Periods that a person allowed by name and that needed it. */
+  readonly allowed: Set<BillingPeriod>
 }
 
 /** How the file is read. */
 export interface RunInputOptions extends InputOptions {
   readonly skipInvalid: boolean
-  /** Periods that a person allows by name though they have not begun, or are not over. */
+  /** Periods that a person allows by name though they have not begun, are not over, or are long over. */
   readonly allowPeriods: ReadonlySet<string>
 }
 
 type Verdict = "ok" | "allowed" | "future"
 
 /** Notes that nothing was met yet. */
-export const noNotes = (): InputNotes => ({ refusals: [], shown: [], refusedRows: 0, blankRows: 0, open: new Set(), late: new Set() })
+export const noNotes = (): InputNotes => ({ refusals: [], shown: [], refusedRows: 0, blankRows: 0, open: new Set(), late: new Set(), allowed: new Set() })
 
 const judge = (period: BillingPeriod, nowMs: number, notes: InputNotes, options: RunInputOptions): Verdict => {
-  if (options.allowPeriods.has(period)) return "allowed"
+  const days = periodDays(period)
+  const isLate = days !== undefined && nowMs - days.lastDayMs > lateAfterMs
+  if (options.allowPeriods.has(period)) {
+    if (isLate || !periodHasEnded(period, nowMs)) notes.allowed.add(period)
+    return isLate ? "ok" : "allowed"
+  }
   if (!periodHasBegun(period, nowMs)) return "future"
   if (!periodHasEnded(period, nowMs)) notes.open.add(period)
-  const days = periodDays(period)
-  if (days !== undefined && nowMs - days.lastDayMs > lateAfterMs) notes.late.add(period)
+  if (isLate) notes.late.add(period)
   return "ok"
 }
 
