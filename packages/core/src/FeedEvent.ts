@@ -2,7 +2,7 @@
  * What a charge event feed carries: the ledger's events, each with a place in one global order, and what a reader of the
  * feed is told beside them. A feed reports; nothing that it says decides whether a charge is made.
  */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { ChargeKey } from "./ChargeKey.ts"
 
 const State = Schema.Literals(["planned", "claimed", "attached", "processing", "requires_action", "succeeded", "declined", "rejected", "canceled"])
@@ -10,7 +10,8 @@ const State = Schema.Literals(["planned", "claimed", "attached", "processing", "
 /**
  * One event of the ledger with its place: `sequence` counts all events of the ledger from 1 without a gap, and stays the
  * event's own for ever. `chargeSequence` counts those of one charge. In a snapshot `sequence` is 0 where the place of a
- * charge's last event was trimmed. Amounts are minor units.
+ * charge's last event was trimmed. `principal` is the name of the key that asked, on claims whose transport knows it; a
+ * publisher of before says nothing, which reads as null. Amounts are minor units.
  */
 export const FeedEvent = Schema.Struct({
   sequence: Schema.Int,
@@ -22,6 +23,7 @@ export const FeedEvent = Schema.Struct({
   worker: Schema.NullOr(Schema.String),
   attempt: Schema.Int,
   detail: Schema.NullOr(Schema.String),
+  principal: Schema.NullOr(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
   namespace: Schema.String,
   customerId: Schema.String,
   billingPeriod: Schema.String,

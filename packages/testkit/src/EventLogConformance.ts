@@ -1,5 +1,5 @@
 /** What every `EventLog` must do together with its ledger: one order, without gaps, that never changes. */
-import { type ChargeKey, EventLog, type FeedEvent, Ledger } from "@purser/core"
+import { type ChargeKey, EventLog, type FeedEvent, Ledger, Principal } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { chargeFor } from "./chargeFor.ts"
@@ -40,16 +40,17 @@ export const suite = <E>(name: string, layer: Layer.Layer<EventLog | Ledger, E>)
     it.effect("gives each event of the ledger one place, with what it says about the charge", () =>
       Effect.gen(function*() {
         const { sequence: before } = yield* advanceAll()
-        const own = yield* (yield* Ledger).events(yield* pay("places"))
+        const own = yield* (yield* Ledger).events(yield* Effect.provideService(pay("places"), Principal, "alice"))
         assert.isAtLeast(own.length, 3)
         assert.strictEqual((yield* advanceAll()).sequence, before + own.length)
         assert.strictEqual((yield* advanceAll()).sequence, before + own.length)
         const events = yield* readAll(before)
         assert.deepStrictEqual(events.map(({ sequence }) => sequence), own.map((_, index) => before + index + 1))
         assert.deepStrictEqual(
-          events.map(({ atMs, attempt, chargeKey, chargeSequence, detail, from, to, worker }) => ({ atMs, attempt, chargeKey, detail, from, sequence: chargeSequence, to, worker })),
-          own.map(({ atMs, attempt, chargeKey, detail, from, sequence, to, worker }) => ({ atMs, attempt, chargeKey, detail, from, sequence, to, worker }))
+          events.map(({ atMs, attempt, chargeKey, chargeSequence, detail, from, principal, to, worker }) => ({ atMs, attempt, chargeKey, detail, from, principal, sequence: chargeSequence, to, worker })),
+          own.map(({ atMs, attempt, chargeKey, detail, from, principal, sequence, to, worker }) => ({ atMs, attempt, chargeKey, detail, from, principal, sequence, to, worker }))
         )
+        assert.deepStrictEqual(events.filter(({ principal }) => principal !== null).map(({ principal, to }) => [to, principal]), [["claimed", "alice"]])
         const { amountMinor, billingPeriod, currency, customerId, item, namespace } = events.at(-1)!
         const expected = chargeFor("places", "2026-11", { item: "seat", amountMinor: 4200 })
         assert.deepStrictEqual({ amountMinor, billingPeriod, currency, customerId, item, namespace }, {

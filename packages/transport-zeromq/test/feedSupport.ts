@@ -15,7 +15,7 @@ export const eventAt = (sequence: number): FeedEvent => {
   const request = chargeFor(`c_${sequence % 10}`, "2026-07")
   return {
     sequence, chargeKey: chargeKeyOf(request), chargeSequence: Math.floor(sequence / 10) + 1, atMs: 1_780_000_000_000 + sequence, from: "claimed", to: "attached",
-    worker: "w", attempt: 1, detail: null, namespace: request.namespace, customerId: request.customerId, billingPeriod: request.billingPeriod,
+    worker: "w", attempt: 1, detail: null, principal: sequence % 3 === 0 ? "alice" : null, namespace: request.namespace, customerId: request.customerId, billingPeriod: request.billingPeriod,
     item: null, amountMinor: 1000, currency: request.currency
   }
 }

@@ -31,7 +31,7 @@ const line = (event: FeedEvent): string => {
   const change = event.from === null || event.from === event.to ? event.to : `${event.from} → ${event.to}`
   return [
     `#${event.sequence}`, DateTime.formatIso(DateTime.makeUnsafe(event.atMs)), who, amount, change,
-    ...(event.worker === null ? [] : [event.worker]), ...(event.detail === null ? [] : [event.detail])
+    ...(event.worker === null ? [] : [event.worker]), ...(event.principal === null ? [] : [`asked by ${event.principal}`]), ...(event.detail === null ? [] : [event.detail])
   ].join("  ")
 }
 

@@ -61,7 +61,9 @@ export const show = (identity: ChargeIdentity, json: boolean) =>
         movement.id, movement.kind, `${Money.formatMinor(movement.amountMinor, movement.currency as Currency)} ${movement.currency}`, movement.status
       ]))}`)
     }
-    yield* out(`\n${table(["time", "from", "to", "attempt", "who", "what"], events.map((event) => [
-      at(event.atMs), event.from ?? "", event.to, String(event.attempt), event.worker ?? "", event.detail ?? ""
+    // Whose key asked is known of claims that came over a transport with keys.
+    const askers = events.some(({ principal }) => principal !== null)
+    yield* out(`\n${table(["time", "from", "to", "attempt", "who", ...(askers ? ["asked by"] : []), "what"], events.map((event) => [
+      at(event.atMs), event.from ?? "", event.to, String(event.attempt), event.worker ?? "", ...(askers ? [event.principal ?? ""] : []), event.detail ?? ""
     ]), [3])}`)
   }).pipe(Effect.provide(Stores.layerConfig))

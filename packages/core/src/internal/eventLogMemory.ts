@@ -20,6 +20,7 @@ const eventsOf = (row: MemoryRow, from: number): ReadonlyArray<Omit<FeedEvent, "
     worker: event.worker,
     attempt: event.attempt,
     detail: event.detail,
+    principal: event.principal,
     namespace: row.request.namespace,
     customerId: row.request.customerId,
     billingPeriod: row.request.billingPeriod,

@@ -2,7 +2,7 @@
 
 const columns = (event: string, charge: string, sequence: string) =>
   `${sequence} as sequence, ${event}.charge_key, ${event}.seq, (extract(epoch from ${event}.at) * 1000)::float8 as at_ms,
-  ${event}.from_state, ${event}.to_state, ${event}.worker, ${event}.attempt, ${event}.detail,
+  ${event}.from_state, ${event}.to_state, ${event}.worker, ${event}.attempt, ${event}.detail, ${event}.principal,
   ${charge}.namespace, ${charge}.customer_id, ${charge}.billing_period, ${charge}.item, ${charge}.amount_minor, ${charge}.currency`
 
 /** epoch */
