@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Backpressure, ChargeClient, PeerLost, TransportError, Wire } from "@purser/core"
+import { Backpressure, ChargeClient, PeerLost, TransportError, Wire, type ReadRequest } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { type ReqRepClientOptions, ZmqMetrics, ZmqTransport } from "@purser/transport-zeromq"
 import { Context, Effect, Exit, Fiber, Layer, Metric, Ref, Result, Schedule, Scope } from "effect"
 import { readdirSync } from "node:fs"
 import * as zmq from "zeromq"
-import { bare, freeAddress, paid, reasonOf, serve } from "./support.ts"
+import { bare, freeAddress, paid, paidItem, reasonOf, serve } from "./support.ts"
 
 const wire = Wire.make({ labels: "calendar" })
 const clientOf = (options: ReqRepClientOptions) =>
@@ -22,8 +22,8 @@ const puppet = Effect.gen(function*() {
     const answer = (text: string) => Effect.promise(() => router.send([peer!, "", text]))
     return { peer: String(peer), client: frame.client, items: frame.items, answer }
   })
-  const replyTo = (items: ReadonlyArray<{ readonly id: string; readonly request: unknown }>, amountMinor = 1000) =>
-    wire.encodeReplies(items.map(({ id }) => ({ id, reply: Result.succeed(paid(chargeFor("answered", "2026-07", { amountMinor }))) })))
+  const replyTo = (items: ReadonlyArray<{ readonly id: string; readonly request: ReadRequest | null }>, amountMinor = 1000) =>
+    wire.encodeReplies(items.map(({ id, request }) => ({ id, reply: Result.succeed(paidItem(request, amountMinor)) })))
   return { address, take, replyTo }
 })
 

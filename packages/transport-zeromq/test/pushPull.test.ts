@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ChargeClient, Wire } from "@purser/core"
+import { ChargeClient, Wire, type ReadRequest } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { type PushPullClientOptions, ZmqMetrics, ZmqTransport } from "@purser/transport-zeromq"
 import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Result, Schedule, Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import * as zmq from "zeromq"
-import { bare, freeAddress, paid, reasonOf, serveOn } from "./support.ts"
+import { bare, freeAddress, paid, paidItem, reasonOf, serveOn } from "./support.ts"
 
 const wire = Wire.make({ labels: "calendar" })
 const clientOf = (options: PushPullClientOptions) =>
@@ -32,8 +32,8 @@ const puppetWorker = Effect.fnUntraced(function*(address: string) {
   return { take, answer }
 })
 
-const replyTo = (id: string, amountMinor: number) =>
-  wire.encodeReplies([{ id, reply: Result.succeed(paid(chargeFor("answered", "2026-07", { amountMinor }))) }])
+const replyTo = ({ id, request }: { readonly id: string; readonly request: ReadRequest | null }, amountMinor: number) =>
+  wire.encodeReplies([{ id, reply: Result.succeed(paidItem(request, amountMinor)) }])
 
 describe("push-pull", () => {
   it.live("takes an acknowledgement for the request that it names, in any order, once", () =>
@@ -45,8 +45,8 @@ describe("push-pull", () => {
         Effect.forEach([1, 2, 3], (n) => client.submit(chargeFor(`c_${n}`, "2026-07")), { concurrency: "unbounded" })
       )
       const { back, items } = yield* worker.take
-      const replies = items.map(({ id }, index) => replyTo(id, 1000 + index))
-      yield* worker.answer(back, replies[2]!, replyTo("of-another", 9999), replies[2]!, replies[0]!, replies[1]!)
+      const replies = items.map((item, index) => replyTo(item, 1000 + index))
+      yield* worker.answer(back, replies[2]!, replyTo({ id: "of-another", request: null }, 9999), replies[2]!, replies[0]!, replies[1]!)
       const outcomes = yield* Fiber.join(submitted)
       assert.deepStrictEqual(outcomes.map((outcome) => outcome._tag === "Succeeded" && outcome.amountReceivedMinor), [1000, 1001, 1002])
       assert.strictEqual(yield* countOf(ZmqMetrics.strayReplies), 2)

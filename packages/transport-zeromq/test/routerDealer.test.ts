@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Backpressure, ChargeClient, PeerLost, TransportError, Wire } from "@purser/core"
+import { Backpressure, ChargeClient, PeerLost, TransportError, Wire, type ReadRequest } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { type RouterDealerClientOptions, ZmqMetrics, ZmqTransport } from "@purser/transport-zeromq"
 import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Result, Schedule, Scope } from "effect"
 import { readdirSync } from "node:fs"
 import * as zmq from "zeromq"
-import { bare, freeAddress, paid, reasonOf, serveOn } from "./support.ts"
+import { bare, freeAddress, paid, paidItem, reasonOf, serveOn } from "./support.ts"
 
 const wire = Wire.make({ labels: "calendar" })
 const clientOf = (options: RouterDealerClientOptions) =>
@@ -26,8 +26,8 @@ const puppet = Effect.gen(function*() {
     const answer = (...text: Array<string>) => Effect.promise(() => router.send([frames[0]!, ...text]))
     return { peer: String(frames[0]), client: frame.client, items: frame.items, answer }
   })
-  const replyTo = (items: ReadonlyArray<{ readonly id: string }>, amountMinor = 1000) =>
-    wire.encodeReplies(items.map(({ id }) => ({ id, reply: Result.succeed(paid(chargeFor("answered", "2026-07", { amountMinor }))) })))
+  const replyTo = (items: ReadonlyArray<{ readonly id: string; readonly request: ReadRequest | null }>, amountMinor = 1000) =>
+    wire.encodeReplies(items.map(({ id, request }) => ({ id, reply: Result.succeed(paidItem(request, amountMinor)) })))
   return { address, take, replyTo }
 })
 
@@ -40,7 +40,7 @@ describe("router-dealer", () => {
       const asked = yield* take
       assert.strictEqual(asked.client, asked.peer)
       assert.match(asked.peer, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
-      yield* asked.answer(replyTo([{ id: "of-another-request" }], 6666))
+      yield* asked.answer(replyTo([{ id: "of-another-request", request: null }], 6666))
       yield* asked.answer("?")
       // Under the empty delimiter, as a server that thinks of REQ peers answers.
       yield* asked.answer("", replyTo(asked.items))

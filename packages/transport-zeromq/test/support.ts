@@ -1,7 +1,8 @@
 /** What several tests of this package need. */
-import { type ChargeOutcome, type ChargeRequest, ChargeServer, type ChargeHandler, Succeeded, TransportError } from "@purser/core"
+import { type ChargeOutcome, type ChargeRequest, ChargeServer, type ChargeHandler, type ReadRequest, Succeeded, TransportError } from "@purser/core"
+import { chargeFor } from "@purser/testkit/chargeFor"
 import { type ReqRepServerOptions, ZmqTransport } from "@purser/transport-zeromq"
-import { Context, Effect, Layer, Scope } from "effect"
+import { Context, Effect, Layer, Result, Scope } from "effect"
 import { createServer } from "node:net"
 import * as zmq from "zeromq"
 
@@ -25,6 +26,16 @@ export const paid = (request: ChargeRequest): ChargeOutcome =>
     paymentIntentId: `pi_${request.customerId}`,
     chargeId: `ch_${request.customerId}`,
     amountReceivedMinor: request.amountMinor
+  })
+
+/** What a hand-driven worker answers to an item: paid, with an amount by which the test knows the answer. Of no request: another charge. */
+export const paidItem = (request: ReadRequest | null | undefined, amountMinor: number): ChargeOutcome =>
+  new Succeeded({
+    chargeKey: request == null ? chargeFor("another", "2026-07").chargeKey : Result.getOrThrow(request).chargeKey,
+    alreadySettled: false,
+    paymentIntentId: "pi_1",
+    chargeId: "ch_1",
+    amountReceivedMinor: amountMinor
   })
 
 /** Serves until the returned scope is closed, or the test ends. */
