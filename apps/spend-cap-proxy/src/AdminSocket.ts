@@ -23,10 +23,11 @@ const Rpcs = RpcGroup.make(
   Rpc.make("show", { payload: { id: Schema.String }, success: Vault, error }),
   Rpc.make("revoke", { payload: { id: Schema.String, reason: Schema.String }, success: Vault, error }),
   Rpc.make("raise", {
-    payload: { id: Schema.String, expectedMinor: Schema.Int, headroomPercent: Schema.Int, reason: Schema.String },
+    payload: { id: Schema.String, expectedMinor: Schema.Int, headroomPercent: Schema.NullOr(Schema.Int), reason: Schema.String },
     success: Vault,
     error
   }),
+  Rpc.make("release", { payload: { id: Schema.String, customer: Schema.String, reason: Schema.String }, success: Vault, error }),
   Rpc.make("setKilled", { payload: { killed: Schema.Boolean, reason: Schema.String }, error }),
   Rpc.make("log", {
     payload: { vault: Schema.NullOr(Schema.String), after: Schema.Finite, limit: Schema.Int },
@@ -45,6 +46,7 @@ const handlers = Rpcs.toLayer(Effect.gen(function*() {
     show: ({ id }) => admin.show(id),
     revoke: ({ id, reason }) => admin.revoke(id, reason),
     raise: (change) => admin.raise(change),
+    release: (given) => admin.release(given),
     setKilled: ({ killed, reason }) => admin.setKilled(killed, reason),
     log: ({ after, limit, vault }) => admin.log({ vault: vault ?? undefined, after, limit }),
     tail: ({ lines, vault }) => admin.tail(vault ?? undefined, lines)
@@ -98,6 +100,7 @@ export const layerClient = (dataDir: string): Layer.Layer<VaultAdmin> =>
       show: (id) => ask(client.show({ id })),
       revoke: (id, reason) => ask(client.revoke({ id, reason })),
       raise: (change) => ask(client.raise(change)),
+      release: (given) => ask(client.release(given)),
       setKilled: (killed, reason) => ask(client.setKilled({ killed, reason })),
       log: ({ after, limit, vault }) => ask(client.log({ vault: vault ?? null, after, limit })),
       tail: (vault, lines) => ask(client.tail({ vault: vault ?? null, lines }))

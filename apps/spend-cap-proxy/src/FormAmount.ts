@@ -5,6 +5,7 @@
  */
 import { Result } from "effect"
 import { createHash } from "node:crypto"
+import { vaultKeyPattern } from "./VaultKey.ts"
 import type { Route } from "./RoutePolicy.ts"
 
 /** The terms of a call that moves money. Amounts in minor units; null where the form does not say. */
@@ -101,6 +102,7 @@ export const readForm = (body: Uint8Array, { headers, method, route }: FormConte
   const text = Buffer.from(body).toString("latin1")
   // Some parsers take a semicolon for an ampersand.
   if (text.includes(";") || /[^\x21-\x7e]/.test(text)) return problem(null, "form_invalid", "The form holds characters that must be URL-encoded.")
+  if (vaultKeyPattern.test(text)) return problem(null, "form_invalid", "The form holds a vault key.")
   const read = readPairs(text)
   if (Result.isFailure(read)) return Result.fail(read.failure)
   const pairs = read.success
@@ -130,7 +132,7 @@ export const readForm = (body: Uint8Array, { headers, method, route }: FormConte
 
 /** Refuses every update of an intent that could change what it costs or whom it charges. */
 export const readAdjustment = (body: Uint8Array, context: FormContext): Result.Result<void, FormProblem> => {
-  const read = readForm(Buffer.concat([Buffer.from("amount=1&"), body]), context)
+  const read = readForm(body, { ...context, route: { ...context.route, kind: "confirm" } })
   if (Result.isFailure(read)) return Result.fail(read.failure)
   return read.success.currency !== null || read.success.customer !== null || /(?:^|&)confirm=/.test(Buffer.from(body).toString("latin1"))
     ? problem(null, "parameter_not_allowed", "Through the spend-cap proxy an update may not change amount, currency or customer, and may not confirm.")

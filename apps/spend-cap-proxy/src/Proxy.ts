@@ -15,7 +15,7 @@ import type { ProxySettings } from "./ProxyConfig.ts"
 import { type OwnAnswer, refuse, refuseForm, refuseReuse, storeUnavailable, upstreamUnreachable } from "./Refusal.ts"
 import { movesMoney, type Route, routeOf } from "./RoutePolicy.ts"
 import { Upstream, type UpstreamAnswer } from "./Upstream.ts"
-import { vaultKeyOf } from "./VaultKey.ts"
+import { vaultKeyOf, vaultKeyPattern } from "./VaultKey.ts"
 import { type Outcome, type Verdict, VaultStore, type Wish } from "./VaultStore.ts"
 
 const bodyLimitBytes = 1024 * 1024
@@ -41,6 +41,8 @@ interface Asked {
 const keyProblem = (raw: ReadonlyArray<string>, key: string | null): FormProblem | null =>
   key === null || key === ""
     ? { param: null, code: "idempotency_key_missing", message: "The spend-cap proxy needs an Idempotency-Key on calls that move money." }
+    : vaultKeyPattern.test(key)
+    ? { param: null, code: "idempotency_key_invalid", message: "The Idempotency-Key holds a vault key." }
     : key.length > 255 || timesGiven(raw, "idempotency-key") > 1
     ? { param: null, code: "idempotency_key_invalid", message: "There must be one Idempotency-Key of at most 255 characters." }
     : null

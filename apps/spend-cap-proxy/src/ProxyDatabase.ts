@@ -22,10 +22,58 @@ export const migrated = <E>(database: Layer.Layer<DatabaseServices, E>): Layer.L
 /** The folder of the embedded store, as configured. */
 export const proxyDataDir = Config.map(configuration, ({ dataDir, url }) => Option.isSome(url) ? undefined : dataDir)
 
+/** The folder of the proxy's store is open elsewhere: by a proxy, or by `purser vault`. */
+export class ProxyStoreInUse extends Schema.TaggedError<ProxyStoreInUse>("@purser/spend-cap-proxy/ProxyStoreInUse")("ProxyStoreInUse", {
+  dataDir: Schema.String,
+  pid: Schema.optionalKey(Schema.Int)
+}) {
+  override get message() {
+    return `the folder ${this.dataDir} (PURSER_PROXY_DATA_DIR) is in use by ${this.pid === undefined ? "another process" : `process ${this.pid}`}; several proxies need a PostgreSQL server (PURSER_PROXY_DATABASE_URL)`
+  }
+  get isRetryable() {
+    return true
+  }
+}
+
+/** The proxy's store does not open. */
+export class ProxyStoreUnavailable extends Schema.TaggedError<ProxyStoreUnavailable>("@purser/spend-cap-proxy/ProxyStoreUnavailable")("ProxyStoreUnavailable", {
+  setting: Schema.String,
+  detail: Schema.String
+}) {
+  override get message() {
+    return `the proxy's store (${this.setting}) is not available: ${this.detail}`
+  }
+  get isRetryable() {
+    return true
+  }
+}
+
+/** Why the store does not open. */
+export type ProxyStoreError = ProxyStoreInUse | ProxyStoreUnavailable
+
+/** The database's own errors name the ledger's settings. */
+const inOurWords = (setting: string) => (error: DatabaseError): ProxyStoreError =>
+  error._tag === "DatabaseInUse"
+    ? new ProxyStoreInUse({ dataDir: error.dataDir, ...(error.pid === undefined ? {} : { pid: error.pid }) })
+    : new ProxyStoreUnavailable({ setting, detail: `${error.database.replaceAll("PURSER_DATABASE_URL", setting)}: ${error.detail}` })
+
+/** Whoever has a folder open for a moment, as `purser vault` has, is waited for; a hundred tries take ten seconds and more. */
+export const patiently = <A, E>(
+  layer: Layer.Layer<A, E>,
+  instead: () => Layer.Layer<A> | undefined = () => undefined,
+  tries = 100
+): Layer.Layer<A, E> =>
+  Layer.catch(layer, (error) => {
+    const failed: Layer.Layer<A, E> = Layer.effectContext(Effect.fail(error))
+    if (!(error instanceof ProxyStoreInUse)) return failed
+    return instead() ?? (tries === 0 ? failed : Layer.unwrap(Effect.as(Effect.sleep("100 millis"), patiently(Layer.fresh(layer), instead, tries - 1))))
+  })
+
 /** `PURSER_PROXY_DATABASE_URL`, else PGlite in `PURSER_PROXY_DATA_DIR` (`.purser-proxy`). */
-export const layerConfig: Layer.Layer<DatabaseServices, DatabaseError | MigrationError | Config.ConfigError> = Layer.unwrap(
+export const layerConfig: Layer.Layer<DatabaseServices, ProxyStoreError | MigrationError | Config.ConfigError> = Layer.unwrap(
   Effect.map(configuration, ({ url, ...options }) => {
     const pool = { ...options, applicationName: "purser proxy", connectTimeout: Duration.seconds(5) }
-    return migrated(Database.layer(Option.isSome(url) ? { ...pool, url: url.value } : pool))
+    const setting = Option.isSome(url) ? "PURSER_PROXY_DATABASE_URL" : "PURSER_PROXY_DATA_DIR"
+    return migrated(Layer.catch(Database.layer(Option.isSome(url) ? { ...pool, url: url.value } : pool), (error) => Layer.effectContext(Effect.fail(inOurWords(setting)(error)))))
   })
 )

@@ -50,7 +50,7 @@ const refusals: Readonly<Record<string, readonly [status: number, text: Text]>> 
   refund_limit_exceeded: [403, () => "Refunds through this vault key would be more than was paid through it."],
   duplicate_differs: [403, () => "This customer has a charge for this period with other terms; a second one is not made."],
   duplicate_in_doubt: [403, () => "This customer has a charge for this period whose outcome is not known; a second one is not made."],
-  idempotency_key_stopped: [403, () => "Stripe carried this Idempotency-Key out more than once; the spend-cap proxy counted each and forwards it no more."],
+  idempotency_key_stopped: [403, () => "This Idempotency-Key is forwarded no more: Stripe carried it out twice, or its room was released by hand (purser vault log)."],
   idempotency_key_missing: [400, () => "The spend-cap proxy needs an Idempotency-Key on calls that move money."],
   request_too_large: [413, () => "The request is too large."]
 }

@@ -60,10 +60,23 @@ const addKeySql = `with ${holdSql},
   e as (${event("key added", "v", "$6::text || case when $5::text::boolean then ' (the others were revoked)' else '' end")})
 select ${columnsWith(keysFrom("(select * from k union all select * from u union all select * from purser.vault_keys z where z.key_hash not in (select key_hash from u))", "v"))} from v`
 
-const raiseSql = `with u as (
-  update purser.vaults set expected_minor = $2::text::bigint, headroom_percent = $3::text::integer, cap_minor = $4::text::bigint where id = $1::text returning *
-), e as (${event("raised", "u", "$5::text")})
+const raiseSql = `with ${holdSql}, n as (
+  select $2::text::bigint as expected, coalesce($3::text::integer, v.headroom_percent) as headroom, v.cap_minor as was from v
+), u as (
+  update purser.vaults w set expected_minor = n.expected, headroom_percent = n.headroom, cap_minor = n.expected * n.headroom / 100 from n
+  where w.id = $1::text and n.expected * n.headroom / 100 >= w.held_minor + w.paid_minor returning w.*
+), e as (${event("raised", "u", "$4::text || ' (the cap was ' || (select was from n) || ', in minor units)'")})
 select ${columns("u")} from u`
+
+const releaseSql = `with ${holdSql}, u as (
+  update purser.holds h set state = 'released', request_body = null, answer = null from v
+  where h.vault_id = v.id and h.customer = $2::text and h.state = 'held' returning h.*
+), s as (update purser.calls c set stopped = true from u where c.vault_id = u.vault_id and c.hold_id = u.id),
+t as (select vault_id, sum(amount_minor)::bigint as amount from u group by vault_id),
+w as (update purser.vaults x set held_minor = x.held_minor - t.amount from t where x.id = t.vault_id returning x.*),
+e as (insert into purser.audit (at, vault_id, act, verdict, currency, amount_minor, customer, idempotency_key, detail)
+  select purser.now(), u.vault_id, 'released', 'released', w.currency, u.amount_minor, u.customer, u.first_key, $3::text from u, w)
+select ${columns("w")} from w`
 
 const killSql = `with u as (update purser.kill_switch set killed = $1::text::boolean, reason = $2::text, at = purser.now() returning *),
   e as (insert into purser.audit (at, act, verdict, detail) select at, case when killed then 'killed' else 'unkilled' end,
@@ -133,9 +146,18 @@ const make = Effect.gen(function*() {
     revoke: (id, reason) => Effect.flatMap(vaults("revoke", revokeSql, [id, reason]), (found) => one(id, found)),
     raise: Effect.fnUntraced(function*({ expectedMinor, headroomPercent, id, reason }) {
       if (reason.trim() === "") return yield* refused("a cap is raised with a reason")
-      if (!safe(expectedMinor) || headroomPercent < 100 || headroomPercent > 200) return yield* refused("the figures are out of range")
-      const cap = String(capOf(BigInt(expectedMinor), headroomPercent))
-      return yield* one(id, yield* vaults("raise", raiseSql, [id, String(expectedMinor), String(headroomPercent), cap, reason]))
+      if (!safe(expectedMinor) || (headroomPercent !== null && (headroomPercent < 100 || headroomPercent > 200))) return yield* refused("the figures are out of range")
+      const [raised] = yield* vaults("raise", raiseSql, [id, String(expectedMinor), headroomPercent === null ? null : String(headroomPercent), reason])
+      if (raised !== undefined) return raised
+      const { heldMinor, paidMinor } = yield* one(id, yield* vaults("raise", `select ${columns("v")} from purser.vaults v where id = $1::text`, [id]))
+      return yield* refused(`the cap cannot be lower than what is paid and held: ${paidMinor} and ${heldMinor}, in minor units`)
+    }),
+    release: Effect.fnUntraced(function*({ customer, id, reason }) {
+      if (reason.trim() === "") return yield* refused("room is released with a reason: what shows that no money moved and none will")
+      const [released] = yield* vaults("release", releaseSql, [id, customer, reason])
+      if (released !== undefined) return released
+      const { id: found } = yield* one(id, yield* vaults("release", `select ${columns("v")} from purser.vaults v where id = $1::text`, [id]))
+      return yield* refused(`vault ${found} holds nothing for customer ${customer}`)
     }),
     setKilled: (killed, reason) =>
       Effect.asVoid(Effect.mapError(rows(sql, Schema.Unknown, killSql, [String(killed), reason]), unavailable("kill"))),
@@ -159,13 +181,18 @@ export class VaultAdmin extends Context.Service<VaultAdmin, {
   readonly show: (id: string) => Effect.Effect<Vault, VaultStoreError>
   /** Ends every key of a vault. What was paid and is held stays with the vault. */
   readonly revoke: (id: string, reason: string) => Effect.Effect<Vault, VaultStoreError>
-  /** Sets other figures, with a reason that is kept. */
+  /** Sets other figures, with a reason that is kept; the headroom stays when it is null. Refused below what is paid and held. */
   readonly raise: (change: {
     readonly id: string
     readonly expectedMinor: number
-    readonly headroomPercent: number
+    readonly headroomPercent: number | null
     readonly reason: string
   }) => Effect.Effect<Vault, VaultStoreError>
+  /**
+   * Gives back what is held for a customer, on a person's word that no money moved and none will. The idempotency keys of
+   * it are stopped; what Stripe says to have paid all the same is counted when it is seen.
+   */
+  readonly release: (given: { readonly id: string; readonly customer: string; readonly reason: string }) => Effect.Effect<Vault, VaultStoreError>
   /** Switches every key off, or on again. */
   readonly setKilled: (killed: boolean, reason: string) => Effect.Effect<void, VaultStoreError>
   /** Lines of the audit trail after a `seq`, oldest first. */

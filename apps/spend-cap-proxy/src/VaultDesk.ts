@@ -13,8 +13,7 @@ const direct = Layer.provide(VaultAdmin.layer, ProxyDatabase.layerConfig)
 export const layerAdmin = Layer.unwrap(Effect.gen(function*() {
   const dataDir = yield* ProxyDatabase.proxyDataDir
   if (dataDir === undefined) return direct
-  return Layer.catchTag(direct, "DatabaseInUse", (error) =>
-    AdminSocket.isServed(dataDir) ? AdminSocket.layerClient(dataDir) : Layer.effectContext(Effect.fail(error)))
+  return ProxyDatabase.patiently(direct, () => AdminSocket.isServed(dataDir) ? AdminSocket.layerClient(dataDir) : undefined)
 }))
 
 /** Store and acts over one database. */
@@ -25,5 +24,5 @@ const socket = Layer.unwrap(Effect.map(ProxyDatabase.proxyDataDir, (dataDir) => 
 /** The proxy as configured, its store, and the socket for `purser vault` when the store is a folder. */
 export const layerProxy = Layer.merge(ProxyServer.layerConfig, socket).pipe(
   Layer.provideMerge(layerStores),
-  Layer.provideMerge(ProxyDatabase.layerConfig)
+  Layer.provideMerge(ProxyDatabase.patiently(ProxyDatabase.layerConfig))
 )

@@ -12,6 +12,12 @@ export interface NewVaultKey {
   readonly hint: string
 }
 
+/** What looks like a key, wherever it stands. */
+export const vaultKeyPattern = /vk_[0-9a-f]{48}/
+
+/** The same text without keys, for what is kept. */
+export const withoutVaultKeys = (text: string | null): string | null => text?.replaceAll(new RegExp(vaultKeyPattern, "g"), "vk_…") ?? null
+
 /** Makes a key. */
 export const makeVaultKey = (): NewVaultKey => {
   const key = `vk_${randomBytes(24).toString("hex")}`

@@ -11,7 +11,7 @@ import * as GroupCommit from "@purser/postgres/GroupCommit"
 import type { MoneyEffect } from "./Evidence.ts"
 import { isBadInput, type QueryFailure, rows, unavailable } from "./internal/vaultQuery.ts"
 import type { RouteKind } from "./RoutePolicy.ts"
-import { hashVaultKey } from "./VaultKey.ts"
+import { hashVaultKey, withoutVaultKeys } from "./VaultKey.ts"
 import type { VaultStoreError } from "./VaultStoreError.ts"
 
 /** A call that wants to be forwarded. */
@@ -97,7 +97,7 @@ const make = Effect.gen(function*() {
     execute: (wishes) =>
       Effect.map(
         rows(sql, Verdict, decideSql, [
-          JSON.stringify(wishes.map(({ vaultKey, ...wish }, ord) => ({ ...wish, ord, keyHash: hashVaultKey(vaultKey) })))
+          JSON.stringify(wishes.map(({ vaultKey, ...wish }, ord) => ({ ...wish, path: withoutVaultKeys(wish.path), key: withoutVaultKeys(wish.key), ord, keyHash: hashVaultKey(vaultKey) })))
         ]),
         (found) => found.toSorted((a, b) => a.ord - b.ord)
       )
@@ -108,7 +108,7 @@ const make = Effect.gen(function*() {
       Effect.as(
         rows(sql, Schema.Unknown, recordSql, [
           JSON.stringify(outcomes.map(({ verdict, ...outcome }, ord) => ({
-            ...outcome, ord, seq: number(verdict.seq), vaultId: verdict.vault_id, round: verdict.round, holdId: number(verdict.hold_id)
+            ...outcome, key: withoutVaultKeys(outcome.key), ord, seq: number(verdict.seq), vaultId: verdict.vault_id, round: verdict.round, holdId: number(verdict.hold_id)
           })))
         ]),
         outcomes.map(() => undefined)

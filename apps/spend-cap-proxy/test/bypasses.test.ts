@@ -63,7 +63,7 @@ const cases = [
   refusedCase("another currency", "/v1/charges", form("amount=100&currency=eur&customer=cus_1"), 403, "currency_not_allowed"),
   refusedCase("no currency", "/v1/charges", form("amount=100&customer=cus_1"), 403, "currency_not_allowed"),
   refusedCase("an update of an intent, not listed", "/v1/payment_intents/pi_1", form("amount=5000"), 403, "endpoint_not_allowed"),
-  refusedCase("an update of the amount, listed", "/v1/payment_intents/pi_1", form("amount=5000"), 400, "parameter_repeated", ["POST:/v1/payment_intents/*"]),
+  refusedCase("an update of the amount, listed", "/v1/payment_intents/pi_1", form("amount=5000"), 400, "parameter_not_allowed", ["POST:/v1/payment_intents/*"]),
   refusedCase("an update that confirms, listed", "/v1/payment_intents/pi_1", form("confirm=true"), 400, "parameter_not_allowed", ["POST:/v1/payment_intents/*"]),
   refusedCase("an update of the customer, listed", "/v1/payment_intents/pi_1", form("customer=cus_2"), 400, "parameter_not_allowed", ["POST:/v1/payment_intents/*"]),
   refusedCase("a confirmation with an amount", "/v1/payment_intents/pi_1/confirm", form("amount=5000"), 400, "parameter_not_allowed"),
@@ -173,7 +173,7 @@ layer(world(database), { excludeTestServices: true })("refused before anything i
       // The same parameters in another order are the same call.
       const again = yield* send("/v1/charges", chargeForm(100).split("&").toReversed().join("&"))
       assert.strictEqual(again.headers["idempotent-replayed"], "true")
-      assert.deepStrictEqual(yield* used(id), { heldMinor: 0, paidMinor: 100, payments: 1, calls: 2 })
+      assert.deepStrictEqual(yield* used(id), { heldMinor: 0, paidMinor: 100, payments: 1, calls: 1 })
     }))
 
   it.effect("an intent counts from its creation, once, and is settled by its confirmation", () =>
@@ -242,6 +242,8 @@ layer(world(database), { excludeTestServices: true })("refused before anything i
       assert.strictEqual((yield* send("l4", chargeForm(300))).status, 200)
       assert.strictEqual((yield* send("l5", chargeForm(300))).status, 200)
       assert.strictEqual((yield* send("l6", chargeForm(300))).json.error.code, "call_limit_reached")
+      // A replay was counted before.
+      assert.strictEqual((yield* send("l5", chargeForm(300))).headers["idempotent-replayed"], "true")
     }))
 
   it.effect("revoking, raising, expiring and the kill switch hold from the next call on", () =>
@@ -255,7 +257,15 @@ layer(world(database), { excludeTestServices: true })("refused before anything i
       assert.strictEqual(yield* charge(), 200)
       assert.strictEqual(yield* charge(), 200)
       assert.strictEqual(yield* charge(), "spend_cap_exceeded")
-      yield* admin.raise({ id, expectedMinor: 2000, headroomPercent: 110, reason: "more customers" })
+      // Never below what is paid and held; and the headroom stays what it was.
+      assert.include((yield* Effect.flip(admin.raise({ id, expectedMinor: 900, headroomPercent: 100, reason: "less" }))).message, "cannot be lower")
+      assert.strictEqual((yield* admin.raise({ id, expectedMinor: 1000, headroomPercent: 105, reason: "narrow" })).capMinor, 1050)
+      assert.strictEqual((yield* admin.raise({ id, expectedMinor: 2000, headroomPercent: null, reason: "more customers" })).capMinor, 2100)
+      const raised = (yield* admin.log({ vault: id, after: 0, limit: 100 })).filter(({ act }) => act === "raised")
+      assert.deepStrictEqual(raised.map(({ amountMinor, detail }) => [amountMinor, detail]), [
+        [1050, "narrow (the cap was 1100, in minor units)"], [2100, "more customers (the cap was 1050, in minor units)"]
+      ])
+      assert.isTrue(raised.every(({ atMs }) => Number.isInteger(atMs)))
       assert.strictEqual(yield* charge(), 200)
       assert.strictEqual((yield* Effect.flip(admin.raise({ id, expectedMinor: 3000, headroomPercent: 110, reason: " " }))).reason._tag, "VaultRefused")
       yield* admin.setKilled(true, "alarm")
@@ -286,6 +296,41 @@ layer(world(database), { excludeTestServices: true })("refused before anything i
       assert.strictEqual((yield* raw(proxy, "/v1/charges", { vaultKey, key: "r5", body: chargeForm(200) })).json.error.code, "spend_cap_exceeded")
     }))
 
+  it.effect("a vault key that stands where none belongs is not kept", () =>
+    Effect.gen(function*() {
+      const proxy = yield* ProxyServer
+      const { id, key: vaultKey } = yield* makeVault()
+      const got = [
+        yield* raw(proxy, "/v1/charges", { vaultKey, key: vaultKey, body: chargeForm(100) }),
+        yield* raw(proxy, "/v1/charges", { vaultKey, key: "pasted", body: `amount=100&currency=usd&customer=${vaultKey}` }),
+        yield* raw(proxy, `/v1/charges/${vaultKey}`, { vaultKey, key: vaultKey })
+      ]
+      assert.deepStrictEqual(got.map(({ status }) => status), [400, 400, 404])
+      const trail = JSON.stringify(yield* (yield* VaultAdmin).log({ vault: id, after: 0, limit: 100 }))
+      assert.notInclude(trail, vaultKey)
+      assert.include(trail, "vk_…")
+    }))
+
+  it.effect("room in doubt is released by hand, with a reason; its key is stopped, and the customer may be charged again", () =>
+    Effect.gen(function*() {
+      const proxy = yield* ProxyServer
+      const sim = yield* StripeSim
+      const admin = yield* VaultAdmin
+      const { id, key: vaultKey } = yield* makeVault({ duplicateGuard: true })
+      yield* sim.faults.add({ match: { path: "/v1/charges" }, action: { kind: "reset", at: "before" } })
+      const charge = (key: string) => raw(proxy, "/v1/charges", { vaultKey, key: `${id}-${key}`, body: "amount=600&currency=usd&customer=cus_doubt" })
+      yield* Effect.flip(charge("1"))
+      assert.strictEqual((yield* used(id)).heldMinor, 600)
+      assert.strictEqual((yield* Effect.flip(admin.release({ id, customer: "cus_doubt", reason: " " }))).reason._tag, "VaultRefused")
+      assert.include((yield* Effect.flip(admin.release({ id, customer: "cus_none", reason: "x" }))).message, "holds nothing")
+      assert.strictEqual((yield* admin.release({ id, customer: "cus_doubt", reason: "no charge in the Dashboard" })).heldMinor, 0)
+      const line = (yield* admin.log({ vault: id, after: 0, limit: 100 })).find(({ act }) => act === "released")
+      assert.deepStrictEqual([line?.amountMinor, line?.customer, line?.detail], [600, "cus_doubt", "no charge in the Dashboard"])
+      assert.strictEqual((yield* charge("1")).json.error.code, "idempotency_key_stopped")
+      assert.strictEqual((yield* charge("2")).status, 200)
+      assert.deepStrictEqual(yield* used(id), { heldMinor: 0, paidMinor: 600, payments: 1, calls: 2 })
+    }))
+
   it.effect("the cap of 0.33 is 0.36: integers, no float", () =>
     Effect.gen(function*() {
       const { id } = yield* makeVault({ expectedMinor: 33 })
@@ -307,6 +352,6 @@ describe("an idempotency key that Stripe has forgotten", () => {
       assert.strictEqual(got.json.error.code, "spend_cap_exceeded")
       assert.deepStrictEqual(yield* paid, { payments: 1, amountMinor: 600 })
       assert.strictEqual((yield* charge(500)).status, 200)
-      assert.deepStrictEqual(yield* used(id), { heldMinor: 0, paidMinor: 1100, payments: 2, calls: 3 })
+      assert.deepStrictEqual(yield* used(id), { heldMinor: 0, paidMinor: 1100, payments: 2, calls: 2 })
     }).pipe(Effect.provide(world(database))))
 })

@@ -85,11 +85,19 @@ const revoke = Command.make("revoke", { id: idArgument, reason: reason.pipe(Flag
 const raise = Command.make("raise", {
   id: idArgument,
   expectedTotal: Flag.String("expected-total").pipe(Flag.withDescription("The new expected total")),
-  headroom: Flag.String("headroom").pipe(Flag.withDescription("The cap is the expected total times this factor"), Flag.withDefault("1.10")),
+  headroom: Flag.String("headroom").pipe(Flag.withDescription("The cap is the expected total times this factor (default: as it was)"), Flag.optional),
   reason
 }, Effect.fnUntraced(function*(given) {
-  return yield* (yield* load).raise(given)
+  return yield* (yield* load).raise({ ...given, headroom: Option.getOrUndefined(given.headroom) })
 })).pipe(Command.withDescription("Set another cap, with a reason that is kept"))
+
+const release = Command.make("release", {
+  id: idArgument,
+  customer: Flag.String("customer").pipe(Flag.withDescription("The customer whose charge is in doubt")),
+  reason
+}, Effect.fnUntraced(function*(given) {
+  return yield* (yield* load).release(given)
+})).pipe(Command.withDescription("Give back what is held for a customer in doubt, when you have seen at Stripe that no money moved and none will"))
 
 const kill = Command.make("kill", {
   reason: reason.pipe(Flag.withDefault("")),
@@ -116,8 +124,8 @@ const gauge = Command.make("gauge", {
   return yield* (yield* load).gauge({ id: Option.getOrUndefined(given.id), once: given.once, json: given.json })
 })).pipe(Command.withDescription("Show how full each vault is, and follow it live"))
 
-/** `purser vault create | rotate | list | show | revoke | raise | kill | log | gauge` */
+/** `purser vault create | rotate | list | show | revoke | raise | release | kill | log | gauge` */
 export const vaultCommand = Command.make("vault").pipe(
   Command.withDescription("Make, watch and end the vault keys of the spend-cap proxy"),
-  Command.withSubcommands([create, rotate, list, show, revoke, raise, kill, log, gauge])
+  Command.withSubcommands([create, rotate, list, show, revoke, raise, release, kill, log, gauge])
 )

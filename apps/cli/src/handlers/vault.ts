@@ -38,7 +38,8 @@ const amount = (flag: string, text: string, currency: Currency) => {
 
 const momentOf = (text: string) => {
   const ms = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(ms) ? Effect.fail(refused(`--expires ${text}: expected 2026-08-31 or 2026-08-31T12:00:00Z`)) : Effect.succeed(ms)
+  if (Number.isNaN(ms)) return Effect.fail(refused(`--expires ${text}: expected 2026-08-31 or 2026-08-31T12:00:00Z`))
+  return Effect.flatMap(Clock.currentTimeMillis, (nowMs) => ms > nowMs ? Effect.succeed(ms) : Effect.fail(refused(`--expires ${text} has passed`)))
 }
 
 const vaultTable = (vaults: ReadonlyArray<Vault>, nowMs: number): string =>
@@ -143,16 +144,29 @@ export const show = Effect.fnUntraced(function*(id: string, json: boolean) {
 /** Ends every key of a vault. */
 export const revoke = (id: string, reason: string) => Effect.flatMap(desk((admin) => admin.revoke(id, reason)), (vault) => print([vault]))
 
+const capText = ({ capMinor, currency, expectedMinor, headroomPercent }: Vault): string =>
+  `${Money.formatMinor(capMinor, currency as Currency)} (${Money.formatMinor(expectedMinor, currency as Currency)} × ${(headroomPercent / 100).toFixed(2)}) ${currency}`
+
 /** Sets another cap. */
-export const raise = (given: { readonly id: string; readonly expectedTotal: string; readonly headroom: string; readonly reason: string }) =>
+export const raise = (given: { readonly id: string; readonly expectedTotal: string; readonly headroom: string | undefined; readonly reason: string }) =>
   Effect.flatMap(
     desk((admin) =>
       Effect.gen(function*() {
-        const { currency } = yield* admin.show(given.id)
-        return yield* admin.raise({ ...yield* figures(given.expectedTotal, given.headroom, currency as Currency), id: given.id, reason: given.reason })
+        const before = yield* admin.show(given.id)
+        const vault = yield* admin.raise({
+          id: given.id,
+          expectedMinor: yield* amount("--expected-total", given.expectedTotal, before.currency as Currency),
+          headroomPercent: given.headroom === undefined ? null : yield* parseHeadroom(given.headroom),
+          reason: given.reason
+        })
+        return { before, vault }
       })),
-    (vault) => print([vault])
+    ({ before, vault }) => Effect.andThen(print([vault]), note(`The cap was ${capText(before)}, and is ${capText(vault)}.`))
   )
+
+/** Gives back what is held for a customer, on a person's word. */
+export const release = (given: { readonly id: string; readonly customer: string; readonly reason: string }) =>
+  Effect.flatMap(desk((admin) => admin.release(given)), (vault) => print([vault]))
 
 /** Switches every key off, or on. */
 export const kill = (killed: boolean, reason: string) =>
@@ -189,9 +203,10 @@ export const log = (given: { readonly id: string | undefined; readonly lines: nu
 
 /** How full the vaults are; follows them until stopped, and draws again only what changed. */
 export const gauge = (given: { readonly id: string | undefined; readonly once: boolean; readonly json: boolean }) =>
-  desk((admin) =>
-    Effect.gen(function*() {
-      const read = given.id === undefined ? admin.list : Effect.map(admin.show(given.id), (vault) => [vault])
+  Effect.gen(function*() {
+      const { id } = given
+      // Opened for each look: an embedded folder that is kept open would keep kill and the proxy out.
+      const read = desk((admin) => id === undefined ? admin.list : Effect.map(admin.show(id), (vault) => [vault]))
       let last = ""
       const draw = Effect.gen(function*() {
         const vaults = yield* read
@@ -207,5 +222,5 @@ export const gauge = (given: { readonly id: string | undefined; readonly once: b
         last = text
       })
       if (given.once) return yield* draw
-      return yield* serving(Effect.forever(Effect.andThen(draw, Effect.sleep("1 second"))))
-    }))
+      return yield* serving(Effect.forever(Effect.andThen(draw, Effect.sleep("2 seconds"))))
+    })

@@ -51,7 +51,6 @@ begin
       elsif c.expires_at is not null and c.expires_at <= purser.now() then code := 'vault_key_expired';
       elsif c.kind = 'closed' or not ((c.method || ' ' || c.path) ~ any (v.allow_pattern)) then code := 'endpoint_not_allowed';
       elsif c.problem is not null then code := c.problem;
-      elsif v.max_calls is not null and v.calls >= v.max_calls then code := 'call_limit_reached';
       end if;
 
       if code is null and c.kind in ('charge', 'intent', 'confirm', 'refund') then
@@ -104,7 +103,9 @@ begin
         end if;
 
         if code is null and verdict = 'permitted' then
-          if c.kind = 'refund' then
+          if not known and v.max_calls is not null and v.calls >= v.max_calls then
+            code := 'call_limit_reached';
+          elsif c.kind = 'refund' then
             if not known then
               if v.refunded_minor + c."amountMinor" > v.paid_minor then code := 'refund_limit_exceeded';
               else v.refunded_minor := v.refunded_minor + c."amountMinor";
@@ -142,6 +143,7 @@ begin
     if verdict = 'permitted' then
       if c.kind in ('charge', 'intent', 'confirm', 'refund') then
         if known then
+          -- Counted before, as a call too.
           verdict := 'replayed';
           update purser.calls x set doubts = x.doubts + 1 where x.vault_id = v.id and x.idempotency_key = c.key and x.round = k.round;
         else
@@ -152,7 +154,7 @@ begin
     elsif verdict = 'resumed' then
       update purser.calls x set doubts = x.doubts + 1 where x.vault_id = v.id and x.idempotency_key = decide.first_key and x.round = k.round;
     end if;
-    if verdict in ('permitted', 'replayed', 'resumed') then
+    if verdict = 'permitted' then
       v.calls := v.calls + 1; dirty := true;
     end if;
     insert into purser.audit (at, vault_id, act, method, path, amount_minor, currency, customer, idempotency_key, verdict, code)
