@@ -113,7 +113,8 @@ describe("leaving", () => {
       }
       yield* workOn(endpoint, handler)
       yield* outcomes
-      assert.strictEqual(yield* Ref.get(calls), 400)
+      // No client asks twice here. On a busy machine a worker may fall silent for long enough that its work is given to another one too.
+      assert.isAtLeast(yield* Ref.get(calls), 400)
     }), 120_000)
 
   it.live("what a worker could not do within its drain time goes to another one", () =>
