@@ -151,7 +151,7 @@ describe("pub-sub", () => {
       const client = yield* clientOf({ endpoint, requestTimeout: "150 millis", retry: Schedule.spaced("10 millis") })
       const request = chargeFor("c", "2026-07")
       assert.deepStrictEqual(yield* client.submit(request), paid(request))
-      assert.strictEqual(yield* Ref.get(deliveries), 3)
+      assert.isAtLeast(yield* Ref.get(deliveries), 3)
       // One of them may be for a worker that was heard of late.
       assert.isAtLeast(yield* countOf(ZmqMetrics.resentRequests), 1)
     })), 60_000)
