@@ -22,11 +22,12 @@ export type ChargeReply = Result.Result<ChargeOutcome, SubmitError>
 /** A request that could be read, or why not. */
 export type ReadRequest = Result.Result<ChargeRequest, TransportError>
 
-/** One item of a joined frame. `deadlineMs`: milliseconds that the sender waits, counted from receipt. */
+/** One item of a joined frame. `deadlineMs`: milliseconds that the sender waits, counted from receipt. `source`: of an item that cannot be read, what came. */
 export interface RequestItem {
   readonly id: string
   readonly deadlineMs: number
   readonly request: ReadRequest
+  readonly source?: unknown
 }
 
 /** A frame of requests in either form. `seq` of the plain form, a number or a text, is echoed and never used. */
@@ -70,7 +71,7 @@ const PlainBody = Schema.Struct({
 const ReplyBody = Schema.Union([Schema.Struct({ outcome: ChargeOutcome }), Schema.Struct({ error: SubmitError })])
 const WireId = Schema.String.pipe(Schema.check(Schema.isNonEmpty(), Schema.isMaxLength(255)))
 const JoinedRequests = Schema.Struct({ v: Schema.Literal(1), client: WireId, items: Schema.Array(Schema.Unknown) })
-const RequestEnvelope = Schema.Struct({ id: WireId, deadline: Schema.Finite, body: Schema.Unknown })
+const RequestEnvelope = Schema.Struct({ id: WireId, deadline: Schema.Finite.pipe(Schema.check(Schema.isGreaterThan(0))), body: Schema.Unknown })
 const JoinedReplies = Schema.Struct({ v: Schema.Literal(1), items: Schema.Array(Schema.Unknown) })
 const ReplyEnvelope = Schema.Struct({ id: Schema.String, body: ReplyBody })
 
@@ -179,12 +180,15 @@ const readPlainBody = (body: unknown, options: PeriodOptions): ReadRequest => {
 /** An item without an id of its own is answered under the empty id, so that its neighbours are served. */
 const readRequestItem = (item: unknown, options: PeriodOptions, fast: RequestReader): RequestItem => {
   const id = isRecord(item) && isWireId(item["id"]) ? item["id"] : ""
-  if (id !== "" && isRecord(item) && Number.isFinite(item["deadline"]) && "body" in item) {
-    return { id, deadlineMs: Number(item["deadline"]), request: readJoinedBody(item["body"], options, fast) }
+  const made = (deadlineMs: number, request: ReadRequest): RequestItem =>
+    Result.isSuccess(request) ? { id, deadlineMs, request } : { id, deadlineMs, request, source: item }
+  if (id !== "" && isRecord(item) && Number.isFinite(item["deadline"]) && Number(item["deadline"]) > 0 && "body" in item) {
+    return made(Number(item["deadline"]), readJoinedBody(item["body"], options, fast))
   }
   const read = decodeRequestEnvelope(item)
-  if (Result.isFailure(read)) return { id, deadlineMs: 0, request: Result.fail(malformed(read.failure.message)) }
-  return { id: read.success.id, deadlineMs: read.success.deadline, request: readJoinedBody(read.success.body, options, fast) }
+  return Result.isFailure(read)
+    ? made(0, Result.fail(malformed(read.failure.message)))
+    : made(read.success.deadline, readJoinedBody(read.success.body, options, fast))
 }
 
 /**

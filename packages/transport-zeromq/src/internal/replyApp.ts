@@ -7,6 +7,8 @@ export interface ReplyAsk<Req> {
   readonly id: string
   readonly deadlineMs: number
   readonly request: Result.Result<Req, TransportError>
+  /** Of one that cannot be read, what came. */
+  readonly source?: unknown
 }
 
 /** One answer on its way out. */

@@ -59,6 +59,24 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 const decodeText = (body: Frames[number]) =>
   Result.try({ try: () => utf8.decode(body), catch: () => new MalformedMessage({ detail: "not UTF-8", field: null }) })
 
+/** What of a frame nobody can serve: of a joined one its bad items alone, unless there are more of them than a frame should have. */
+const unreadOf = <Req, Reply>({ items, malformed }: ReplyCall<Req, Reply>, payload: Frames): ReadonlyArray<{ readonly body: Frames; readonly reason: TransportErrorReason }> => {
+  if (malformed !== undefined) return [{ body: payload, reason: malformed }]
+  const letters: Array<{ readonly body: Frames; readonly reason: TransportErrorReason }> = []
+  for (const { request, source } of items) {
+    if (Result.isSuccess(request)) continue
+    const { reason } = request.failure
+    if (letters.length === lettersMax) return [{ body: payload, reason }]
+    // What is nested too deeply can be read and not be written again.
+    const text = Result.try(() => JSON.stringify(source))
+    letters.push({ body: Result.isSuccess(text) ? [Buffer.from(text.success)] : payload, reason })
+  }
+  return letters
+}
+
+/** Letters that one frame gives at the most. */
+const lettersMax = 128
+
 /** After the drain time, how long work that was cut short may take to answer, and the answers to leave. */
 const cutMs = 1000
 
@@ -120,7 +138,13 @@ export const serveReplies = <Req, Reply, A, E>(
         workbench.take(back, call, principal === null ? context : Context.add(context, Principal, principal))
         return undefined
       }
-      return call.malformed === undefined ? goOn() : Effect.andThen(bury(principal, payload, call.malformed), Effect.suspend(() => goOn() ?? Effect.void))
+      const letters = unreadOf(call, payload)
+      return letters.length === 0
+        ? goOn()
+        : Effect.andThen(
+          Effect.forEach(letters, ({ body, reason }) => bury(principal, body, reason), { discard: true }),
+          Effect.suspend(() => goOn() ?? Effect.void)
+        )
     }
 
     const hear = (open: DirectDesk["open"]) => (batch: ReadonlyArray<Frames>, more: () => void): void => {

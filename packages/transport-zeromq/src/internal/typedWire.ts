@@ -104,9 +104,14 @@ export const makeTypedReplies = <Req, Rep, Err>(
   const refuse = (detail: string) => new TransportError({ reason: malformed(detail), chargeKey: null })
   const ask = ({ body, deadline, id }: Record<string, unknown>): ReplyAsk<Req> => {
     const known = typeof id === "string" && id.length > 0 && id.length <= 255
-    if (!known || typeof deadline !== "number") return { id: known ? id : "", deadlineMs: 0, request: Result.fail(refuse("an item has an id and a deadline")) }
+    const source = { id, deadline, body }
+    if (!known || typeof deadline !== "number" || deadline <= 0) {
+      return { id: known ? id : "", deadlineMs: 0, request: Result.fail(refuse("an item has an id and a deadline")), source }
+    }
     const request = decodeRequest(body)
-    return { id, deadlineMs: deadline, request: Result.isSuccess(request) ? Result.succeed(request.success) : Result.fail(refuse(request.failure.message)) }
+    return Result.isSuccess(request)
+      ? { id, deadlineMs: deadline, request: Result.succeed(request.success) }
+      : { id, deadlineMs: deadline, request: Result.fail(refuse(request.failure.message)), source }
   }
   return {
     handle,

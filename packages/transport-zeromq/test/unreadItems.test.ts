@@ -1,0 +1,54 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type DeadLetter, Wire } from "@purser/core"
+import { chargeFor } from "@purser/testkit/chargeFor"
+import { ReqRep, ZmqTransport } from "@purser/transport-zeromq"
+import { Effect, Schedule, Schema } from "effect"
+import { bareRequester, freeAddress, paid, serveOn } from "./support.ts"
+
+const wire = Wire.make({ labels: "calendar" })
+const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`
+const letterBox = () => {
+  const letters: Array<DeadLetter> = []
+  const until = (count: number) => Effect.repeat(Effect.sync(() => letters.length), { until: (length) => length >= count, schedule: Schedule.spaced("5 millis") })
+  return { letters, until, deadLetters: (letter: DeadLetter) => Effect.sync(() => void letters.push(letter)) }
+}
+const textOf = ({ body }: DeadLetter) => Buffer.from(body).toString()
+
+describe("an item of a joined frame that cannot be read", () => {
+  it.live("is kept by itself, as it came, and its neighbours are served", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      const { deadLetters, letters, until } = letterBox()
+      yield* serveOn(ZmqTransport.layerReqRepServer({ endpoint, deadLetters }), (request) => Effect.succeed(paid(request)))
+      const ask = yield* bareRequester(endpoint)
+      const good = wire.encodeRequests("c", [{ id: "good", deadlineMs: 5000, request: chargeFor("c", "2026-07") }])
+      const { body } = JSON.parse(good).items[0]
+      const bad = [{ id: "1", deadline: 5000, body: { bad: 1 } }, { id: "2", deadline: -5, body }, null]
+      const { items } = JSON.parse((yield* ask(good.replace("[{", `[${bad.map((item) => JSON.stringify(item)).join(",")},{`)))[0]!)
+      assert.deepStrictEqual(items.map(({ body, id }: { id: string; body: { outcome?: object } }) => [id, body.outcome !== undefined]), [["1", false], ["2", false], ["", false], ["good", true]])
+      yield* until(3)
+      assert.deepStrictEqual(letters.map(({ reason, transport }) => [transport, reason]), Array.from({ length: 3 }, () => ["req-rep", "MalformedMessage"]))
+      assert.deepStrictEqual(letters.map((letter) => JSON.parse(textOf(letter))), bad)
+      // Many of them, or one that cannot be written again, are kept as the frame that they came in.
+      for (const hostile of [`{"v":1,"client":"c","items":[${Array.from({ length: 200 }, (_, n) => n).join(",")}]}`, `{"v":1,"client":"c","items":[${deep}]}`]) {
+        const before = letters.length
+        yield* ask(hostile)
+        yield* until(before + 1)
+        assert.strictEqual(textOf(letters[before]!).length > 150, true)
+        assert.strictEqual(letters.length, before + 1)
+      }
+    }), 60_000)
+
+  it.live("is kept by services of other messages too", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      const { deadLetters, letters, until } = letterBox()
+      yield* Effect.forkScoped(ReqRep.serve({ request: Schema.Struct({ n: Schema.Int }), reply: Schema.Int, endpoint, deadLetters }, ({ n }) => Effect.succeed(n + 1)))
+      const ask = yield* bareRequester(endpoint)
+      const bad = [{ id: "1", deadline: 5000, body: { n: "one" } }, { id: "2", deadline: 0, body: { n: 1 } }]
+      const { items } = JSON.parse((yield* ask(JSON.stringify({ v: 1, client: "c", items: [...bad, { id: "3", deadline: 5000, body: { n: 3 } }] })))[0]!)
+      assert.deepStrictEqual(items.map(({ body }: { body: object }) => Object.keys(body)[0]), ["refused", "refused", "reply"])
+      yield* until(2)
+      assert.deepStrictEqual(letters.map((letter) => JSON.parse(textOf(letter))), bad)
+    }), 60_000)
+})
