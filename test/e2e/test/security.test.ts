@@ -64,6 +64,13 @@ describe("keys on the sockets", () => {
           assert.deepStrictEqual([paid.length, paid.every(({ payments }) => payments === 1)], [5, true])
           const claimed = (yield* eventsOf(at, "c0")).filter(({ to }) => to === "claimed")
           assert.deepStrictEqual(claimed.map(({ principal }) => principal), ["alice"])
+          const shown = yield* at.purser(["show", "c0", "2026-07", "--item", "base"])
+          assert.match(shown.stdout, /asked by[^]*claimed[^]*alice/, shown.stderr)
+          const asJson = JSON.parse((yield* at.purser(["show", "c0", "2026-07", "--item", "base", "--json"])).stdout)
+          assert.deepStrictEqual(asJson.events.filter(({ to }: { to: string }) => to === "claimed").map(({ principal }: { principal: string }) => principal), ["alice"])
+          const fed = yield* at.purser(["events", "--local", "--from", "beginning", "--once", "--json"])
+          const askers = fed.stdout.trim().split("\n").map((line) => JSON.parse(line).event).filter((event) => event?.to === "claimed").map(({ principal }) => principal)
+          assert.deepStrictEqual(askers, Array.from({ length: 5 }, () => "alice"))
         })), 180_000)
   }
 
