@@ -99,9 +99,26 @@ const periodLabels = Config.Literals(["calendar", "opaque"], "PURSER_PERIOD_LABE
 const readPeriod = (text: string) => Effect.flatMap(periodLabels, (labels) => Effect.fromResult(parsePeriod(text, { labels })))
 const decodeCurrency = Schema.decodeUnknownEffect(Currency)
 
+/** Whoever writes plain JavaScript has no compiler: a field of another name would be left out, and that may move money. */
+const onlyFields = <A extends object>(fields: Readonly<Record<keyof Required<A>, true>>) => {
+  const struct = Schema.Struct(Object.fromEntries(Object.keys(fields).map((name) => [name, Schema.optionalKey(Schema.Unknown)])))
+  const decode = Schema.decodeUnknownEffect(struct, { onExcessProperty: "error" })
+  return (input: A): Effect.Effect<void, Schema.SchemaError> => Effect.asVoid(decode(input))
+}
+const nameFields = { customerId: true, billingPeriod: true, item: true, namespace: true } as const
+const checkCharge = onlyFields<ChargeInput>({ ...nameFields, amountMinor: true, currency: true, stripeCustomerId: true, paymentMethod: true })
+const checkCap = onlyFields<CapInput>({ billingPeriod: true, currency: true, expectedMinor: true, headroomPercent: true, namespace: true })
+const checkRefund = onlyFields<RefundInput>({
+  ...nameFields, revision: true, amountMinor: true, refundId: true, cause: true, reason: true, actor: true, again: true
+})
+const checkRebill = onlyFields<RebillRequest>({
+  ...nameFields, amountMinor: true, stripeCustomerId: true, paymentMethod: true, unrefunded: true, reason: true, actor: true
+})
+
 const charge = Effect.fnUntraced(function*(
   input: ChargeInput
 ): Effect.fn.Return<ChargeOutcome, PipelineError | Schema.SchemaError | InvalidPeriod | Config.ConfigError, ChargePipeline> {
+  yield* checkCharge(input)
   const pipeline = yield* ChargePipeline
   const period = yield* readPeriod(input.billingPeriod)
   const request = yield* decodeRequest({
@@ -116,6 +133,7 @@ const charge = Effect.fnUntraced(function*(
 const openCap = Effect.fnUntraced(function*(
   input: CapInput
 ): Effect.fn.Return<CapReport, SpendCapError | Schema.SchemaError | InvalidPeriod | Config.ConfigError, SpendCap> {
+  yield* checkCap(input)
   const cap = yield* SpendCap
   return yield* cap.open({
     namespace: input.namespace ?? defaultNamespace,
@@ -135,6 +153,7 @@ const decodeRefund = Schema.decodeUnknownEffect(RefundRequest)
 const refund = Effect.fnUntraced(function*(
   input: RefundInput
 ): Effect.fn.Return<RefundOutcome, RefundFailure | Schema.SchemaError | InvalidPeriod | Config.ConfigError, Refunds> {
+  yield* checkRefund(input)
   const refunds = yield* Refunds
   return yield* refunds.refund(yield* decodeRefund({
     chargeKey: yield* keyOf(input),
@@ -150,12 +169,14 @@ const refund = Effect.fnUntraced(function*(
 const decodeAmount = Schema.decodeUnknownEffect(AmountMinor)
 
 const rebill = Effect.fnUntraced(function*(
-  { actor, amountMinor, paymentMethod, reason, stripeCustomerId, unrefunded, ...name }: RebillRequest
+  input: RebillRequest
 ): Effect.fn.Return<
   RebillResult,
   LedgerError | PipelineError | Schema.SchemaError | InvalidPeriod | Config.ConfigError,
   RefundLedger | ChargePipeline
 > {
+  yield* checkRebill(input)
+  const { actor, amountMinor, paymentMethod, reason, stripeCustomerId, unrefunded, ...name } = input
   const book = yield* RefundLedger
   const pipeline = yield* ChargePipeline
   const answer = yield* book.rebill({

@@ -31,3 +31,15 @@ export const sandboxLimits: RateLimits = {
 
 /** What Stripe grants a live account. */
 export const liveLimits: RateLimits = { ...sandboxLimits, globalPerSecond: 100 }
+
+/** A preset by its name, or limits of one's own. */
+export const RateLimitsOption = Schema.Union([
+  Schema.Literals(["off", "sandbox", "live"]),
+  RateLimits
+])
+/** See the schema. */
+export type RateLimitsOption = typeof RateLimitsOption.Type
+
+/** The limits that an option names; `undefined` limits nothing. */
+export const rateLimitsOf = (option: RateLimitsOption): RateLimits | undefined =>
+  option === "off" ? undefined : option === "sandbox" ? sandboxLimits : option === "live" ? liveLimits : option

@@ -14,12 +14,9 @@ import * as Server from "./internal/server.ts"
 import { overHttp } from "./internal/post.ts"
 import { Simulator } from "./internal/Simulator.ts"
 import type { RequestEntry } from "./Journal.ts"
-import { liveLimits, type RateLimits, sandboxLimits } from "./RateLimits.ts"
+import { type RateLimitsOption, rateLimitsOf } from "./RateLimits.ts"
 import type { RestrictedKey } from "./RestrictedKey.ts"
 import type { WebhookDelivery, WebhookEndpoint, WebhookFault } from "./Webhook.ts"
-
-/** Which rates are enforced. */
-export type RateLimitsOption = "off" | "sandbox" | "live" | RateLimits
 
 /** How the simulator is set up. */
 export interface StripeSimOptions {
@@ -161,9 +158,6 @@ export interface StripeSimShape {
   readonly settle: (id: string, outcome?: "succeeded" | "failed") => Effect.Effect<boolean>
 }
 
-const limitsOf = (option: RateLimitsOption): RateLimits | undefined =>
-  option === "off" ? undefined : option === "sandbox" ? sandboxLimits : option === "live" ? liveLimits : option
-
 const stampLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 const makeStamp = Effect.gen(function*() {
@@ -215,7 +209,7 @@ const build = (options: StripeSimOptions, clock: Clock.Clock) =>
       : toFunction(yield* Effect.context<never>(), options.receiveWebhook)
     for (const endpoint of options.webhooks ?? []) simulator.addEndpoint(endpoint)
     simulator.idempotency.enabled = options.idempotency ?? true
-    simulator.limits = limitsOf(options.rateLimits ?? "off")
+    simulator.limits = rateLimitsOf(options.rateLimits ?? "off")
     for (const key of options.restrictedKeys ?? []) simulator.restrictedKeys.set(key.key, key)
     return simulator
   })
@@ -257,7 +251,7 @@ const shapeOf = (simulator: Simulator, host: string, port: number): StripeSimSha
   rollForward: Effect.sync(() => simulator.rollForward(true)),
   setRateLimits: (limits) =>
     Effect.sync(() => {
-      simulator.limits = limitsOf(limits)
+      simulator.limits = rateLimitsOf(limits)
     }),
   permitKey: (key) => Effect.sync(() => void simulator.restrictedKeys.set(key.key, key)),
   connect: (accountId) => Effect.sync(() => void simulator.connect(accountId)),

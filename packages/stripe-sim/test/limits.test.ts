@@ -87,4 +87,21 @@ describe("rate limits", () => {
       yield* raw(sim, "/_sim/limits", { method: "DELETE" })
       assert.strictEqual((yield* change).status, 200)
     }))
+
+  it.effect("are set by a preset's name over HTTP, and a limit of an unknown name is refused", () =>
+    Effect.gen(function*() {
+      const sim = yield* StripeSim.make()
+      const set = (limits: unknown) => Effect.map(raw(sim, "/_sim/limits", { body: JSON.stringify(limits) }), ({ status }) => status)
+      const refused = Effect.map(
+        Effect.all(Array.from({ length: 30 }, () => raw(sim, "/v1/customers/cus_1")), { concurrency: "unbounded" }),
+        (answers) => answers.filter(({ status }) => status === 429).length
+      )
+      assert.strictEqual(yield* set("sandbox"), 200)
+      assert.strictEqual(yield* refused, 5)
+      assert.strictEqual(yield* set("off"), 200)
+      assert.strictEqual(yield* refused, 0)
+      assert.strictEqual(yield* set("live"), 200)
+      assert.strictEqual(yield* set("fast"), 400)
+      assert.strictEqual(yield* set({ globalPerSec: 1 }), 400)
+    }))
 })

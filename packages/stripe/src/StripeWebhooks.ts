@@ -59,7 +59,7 @@ const make = Effect.fnUntraced(function*(options: StripeWebhookOptions) {
   const { secrets } = options
   // Neither the secret nor its length is repeated: the message goes into logs.
   if (secrets.length === 0 || !secrets.every((secret) => /^whsec_[\x21-\x7e]{8,500}$/.test(Redacted.value(secret)))) {
-    return yield* refuse("PURSER_WEBHOOK_SECRET", "a signing secret begins with whsec_ and has no white space; several are separated by commas")
+    return yield* refuse("PURSER_WEBHOOK_SECRET", "a signing secret is whsec_ and 8 to 500 printable ASCII characters, none of them white space; several are separated by commas")
   }
   const toleranceMs = Duration.toMillis(Duration.fromInputUnsafe(options.tolerance ?? "5 minutes"))
   if (!Number.isFinite(toleranceMs) || toleranceMs < 1000 || toleranceMs > 86_400_000) {

@@ -17,6 +17,16 @@ it.live("Purser.make charges, refunds once per id, and bills anew", () =>
     const run = <A>(call: () => Promise<A>) => Effect.promise(call)
     yield* run(() => purser.openCap({ billingPeriod: "2025-07", currency: "usd", expectedMinor: 10_000 }))
     yield* run(() => purser.charge({ ...name, amountMinor: 3000, currency: "usd", stripeCustomerId: "cus_1" }))
+    // A field that nobody knows is refused by name, before anything is stored: here, it would have been a second full refund.
+    for (const wrong of [
+      () => purser.refund({ ...name, amount: 1000, reason: "outage" } as Parameters<typeof purser.refund>[0]),
+      () => purser.charge({ ...name, amountMinor: 1, currency: "usd", stripeCustomerId: "cus_1", amount: 1 } as Parameters<typeof purser.charge>[0]),
+      () => purser.openCap({ billingPeriod: "2025-08", currency: "usd", expectedMinor: 1, amount: 1 } as Parameters<typeof purser.openCap>[0]),
+      () => purser.rebill({ ...name, amountMinor: 1, reason: "x", amount: 1 } as Parameters<typeof purser.rebill>[0])
+    ]) {
+      const refused = yield* Effect.flip(Effect.tryPromise({ try: wrong as () => Promise<unknown>, catch: String }))
+      assert.match(refused, /amount"?\]/)
+    }
     const part = yield* run(() => purser.refund({ ...name, amountMinor: 1000, reason: "outage" }))
     assert.deepStrictEqual([part._tag, part.amountMinor, part.alreadySettled], ["Refunded", 1000, false])
     assert.isTrue((yield* run(() => purser.refund({ ...name, amountMinor: 1000, reason: "outage" }))).alreadySettled)

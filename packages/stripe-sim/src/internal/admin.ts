@@ -4,7 +4,7 @@
 import { Result, Schema } from "effect"
 import { Fault } from "../Fault.ts"
 import { WebhookEndpoint, WebhookFault } from "../Webhook.ts"
-import { RateLimits } from "../RateLimits.ts"
+import { RateLimitsOption, rateLimitsOf } from "../RateLimits.ts"
 import { RestrictedKey } from "../RestrictedKey.ts"
 import { dispute as disputeShape } from "./renderDispute.ts"
 import type { DisputeRecord } from "./records.ts"
@@ -18,8 +18,8 @@ export interface AdminAnswer {
 
 const done: AdminAnswer = { status: 200, body: { ok: true } }
 
-const decode = <A>(schema: Schema.Decoder<A>, text: string, use: (value: A) => AdminAnswer): AdminAnswer => {
-  const decoded = Schema.decodeResult(Schema.fromJsonString(schema))(text === "" ? "{}" : text)
+const decode = <A>(schema: Schema.Decoder<A>, text: string, use: (value: A) => AdminAnswer, unknown: "ignore" | "error" = "ignore"): AdminAnswer => {
+  const decoded = Schema.decodeResult(Schema.fromJsonString(schema), { onExcessProperty: unknown })(text === "" ? "{}" : text)
   return Result.isSuccess(decoded)
     ? use(decoded.success)
     : { status: 400, body: { error: { message: String(decoded.failure) } } }
@@ -102,10 +102,11 @@ export const answer = (simulator: Simulator, method: string, path: string, text:
         return done
       })
     case "POST /_sim/limits":
-      return decode(RateLimits, text, (limits) => {
-        simulator.limits = limits
+      return decode(RateLimitsOption, text, (limits) => {
+        simulator.limits = rateLimitsOf(limits)
         return done
-      })
+        // A limit of another name would limit nothing.
+      }, "error")
     case "DELETE /_sim/limits":
       simulator.limits = undefined
       return done
