@@ -43,8 +43,9 @@ const judge = (period: BillingPeriod, nowMs: number, notes: InputNotes, options:
   const days = periodDays(period)
   const isLate = days !== undefined && nowMs - days.lastDayMs > lateAfterMs
   if (options.allowPeriods.has(period)) {
-    if (isLate || !periodHasEnded(period, nowMs)) notes.allowed.add(period)
-    return isLate ? "ok" : "allowed"
+    const hasEnded = periodHasEnded(period, nowMs)
+    if (isLate || !hasEnded) notes.allowed.add(period)
+    return hasEnded ? "ok" : "allowed"
   }
   if (!periodHasBegun(period, nowMs)) return "future"
   if (!periodHasEnded(period, nowMs)) notes.open.add(period)
