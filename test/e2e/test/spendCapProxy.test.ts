@@ -4,7 +4,7 @@ import { StripeSim } from "@purser/stripe-sim"
 import { Effect } from "effect"
 import { csv, desk, paidAtLeast, tens } from "../src/Desk.ts"
 import { proxyTo } from "../src/Proxy.ts"
-import { purser } from "../src/Purser.ts"
+import { purser, start } from "../src/Purser.ts"
 import { charge, createVault, type Got, proxyEnv, realKey, startProxy, vaultOf } from "../src/SpendCapProxy.ts"
 import { stores } from "../src/Store.ts"
 
@@ -106,6 +106,45 @@ for (const [name, store] of stores) {
       })).pipe(Effect.provide(StripeSim.layer())), 180_000)
   })
 }
+
+describe("purser vault on a folder", () => {
+  const embedded = stores.find(([name]) => name !== "postgres")![1]
+
+  it.live("keeps nobody out while its gauge runs; speaks of its own settings; and has one vault for each period and currency", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const sim = yield* StripeSim
+      const env = proxyEnv(yield* embedded, sim.url)
+      const { id, key } = yield* createVault(env, "--expected-total", "10.00", "--headroom", "1.20", "--duplicate-guard")
+      const gauge = yield* start(["vault", "gauge"], env)
+      yield* gauge.says(id)
+      const vault = (...args: ReadonlyArray<string>) => purser(["vault", ...args], env)
+      const killed = yield* vault("kill", "--reason", "drill")
+      assert.strictEqual(killed.code, 0, killed.stderr)
+      const proxy = yield* startProxy(env)
+      assert.strictEqual((yield* charge(proxy.url, key, "k", "c1", 100)).code, "vault_kill_switch")
+      assert.strictEqual((yield* vault("kill", "--off")).code, 0)
+      assert.strictEqual((yield* charge(proxy.url, key, "k", "c1", 100)).status, 200)
+      const second = yield* vault("create", "--period", "2026-07", "--currency", "usd", "--expected-total", "10.00")
+      assert.strictEqual(second.code, 1)
+      assert.include(second.stderr, `purser vault rotate ${id}`)
+      const rotated = yield* vault("rotate", id, "--revoke-old", "--reason", "leaked", "--json")
+      assert.strictEqual((yield* charge(proxy.url, key, "k2", "c1", 100)).code, "vault_key_revoked")
+      assert.strictEqual((yield* charge(proxy.url, String(rotated.json?.["key"]), "k3", "c1", 100)).headers["x-spend-proxy"], "duplicate")
+      assert.deepStrictEqual(yield* total, { payments: 1, amountMinor: 100 })
+      assert.include((yield* vault("create", "--period", "2026-07", "--currency", "usd", "--expected-total", "10.00", "--separate")).stderr, "--reason")
+      assert.strictEqual((yield* vault("create", "--period", "2026-07", "--currency", "usd", "--expected-total", "10.00", "--separate", "--reason", "pilot")).code, 0)
+      assert.include((yield* vault("create", "--period", "2026-08", "--currency", "usd", "--expected-total", "10.00", "--expires", "2020-01-01")).stderr, "has passed")
+      const raised = yield* vault("raise", id, "--expected-total", "20.00", "--reason", "more")
+      assert.include(raised.stderr, "The cap was 12.00 (10.00 × 1.20) usd, and is 24.00 (20.00 × 1.20) usd.")
+      assert.include((yield* vault("raise", id, "--expected-total", "0.50", "--reason", "less")).stderr, "cannot be lower")
+      assert.include((yield* vault("release", id, "--customer", "cus_none", "--reason", "x")).stderr, "holds nothing")
+      const other = yield* purser(["proxy", "--port", "0"], env)
+      assert.strictEqual(other.code, 1)
+      assert.include(other.stderr, "PURSER_PROXY_DATABASE_URL")
+      assert.notInclude(other.stderr, "(PURSER_DATABASE_URL)")
+      assert.include((yield* vault("list")).stdout, "used")
+    })).pipe(Effect.provide(StripeSim.layer())), 180_000)
+})
 
 describe("a proxy whose store is away", () => {
   it.live("answers 503 in Stripe's shape and forwards nothing; a call that was under way is counted when the store is back", () =>
