@@ -204,6 +204,10 @@ describe("cases: money", () => {
       assert.deepStrictEqual([upgrade.code, upgrade.json?.["succeeded"], upgrade.json?.["conflict"], upgrade.json?.["paidMinor"]], [2, 1, 1, { usd: 1500 }])
       const charges = (yield* at.purser(["status", "2026-07", "--json"])).json?.["charges"] as ReadonlyArray<Record<string, unknown>>
       assert.deepStrictEqual(charges.map(({ receivedMinor, state }) => [state, receivedMinor]), [["succeeded", 3500]])
+      const view = (yield* at.purser(["show", "acme", "2026-07", "--json"])).json
+      assert.deepStrictEqual(view?.["sums"], [{ currency: "usd", charges: 2, billedMinor: 3500, receivedMinor: 3500 }])
+      assert.match((yield* at.purser(["show", "acme", "2026-07"])).stdout, /base +0 +succeeded[^]*upgrade-1[^]*sum +usd +35\.00 +35\.00/)
+      assert.strictEqual((yield* at.purser(["show", "nobody", "2026-07"])).code, 1)
       assert.deepStrictEqual(yield* charged(at), ["acme 2026-07 base 2000", "acme 2026-07 upgrade-1 1500"])
     }))
 })

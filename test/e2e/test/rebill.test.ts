@@ -39,3 +39,21 @@ it.live("E11: a rerun is a no-op; billing anew is an act, once, with a key of it
       assert.strictEqual(books.reduce((sum, entry) => sum + (entry.refunds ?? 0), 0), 1)
       assert.strictEqual(books.reduce((sum, entry) => sum + entry.amountMinor - (entry.refundedMinor ?? 0), 0), 2800)
     })), 240_000)
+
+it.live("a revision that the cap rejected says what to do, and is paid by that", () =>
+  atDesk((desk) =>
+    Effect.gen(function*() {
+      const at = ["acme", "2026-07", "--item", "base"]
+      const run = yield* desk.purser(["run", desk.write("bill.csv", csv("acme,2026-07,30.00,USD,cus_T001,pm_T001,base")), "--expected-total", "30.00", "--yes"])
+      assert.strictEqual(run.code, 0, run.stderr)
+      assert.strictEqual((yield* desk.purser(["refund", ...at, "--reason", "wrong price"])).code, 0)
+      const rejected = yield* desk.purser(["rebill", ...at, "--amount", "28.00", "--reason", "right price"])
+      assert.strictEqual(rejected.code, 2, rejected.stderr)
+      assert.include(rejected.stderr, "purser cap raise 2026-07 --currency usd, then purser retry \"acme\" 2026-07 --item \"base\" --revision 1")
+      const raised = yield* desk.purser(["cap", "raise", "2026-07", "--currency", "usd", "--expected-total", "60.00", "--reason", "billed anew"])
+      assert.strictEqual(raised.code, 0, raised.stderr)
+      const paid = yield* desk.purser(["retry", ...at, "--revision", "1", "--reason", "the cap was raised"])
+      assert.strictEqual(paid.code, 0, paid.stderr)
+      const books = yield* desk.sim.books
+      assert.strictEqual(books.reduce((sum, entry) => sum + entry.amountMinor - (entry.refundedMinor ?? 0), 0), 2800)
+    })), 240_000)

@@ -11,4 +11,4 @@ export const showCommand = Command.make("show", {
   const identity = yield* readIdentity(given)
   const { show } = yield* Effect.promise(() => import("../handlers/show.ts"))
   return yield* show(identity, given.json)
-})).pipe(Command.withDescription("Show one charge: its state, what can be done next, its refunds, its revisions and its trail"))
+})).pipe(Command.withDescription("Show one charge, or without --item all items of a customer with their sum: its state, what can be done next, its refunds, its revisions and its trail"))

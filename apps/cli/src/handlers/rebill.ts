@@ -59,7 +59,11 @@ export const rebill = (identity: ChargeIdentity, options: RebillOptions) =>
       ? JSON.stringify({ ...outcome, revision: request.revision, revises })
       : `revision ${request.revision}: ${"detail" in outcome ? `${outcome._tag}: ${outcome.detail}` : outcome._tag}`)
     if (outcome._tag !== "Succeeded") {
-      return yield* new CommandFailed({ text: "the charge is not paid", status: exitStatus.partial })
+      const { billingPeriod, customerId, item } = request
+      const name = `${JSON.stringify(customerId)} ${billingPeriod}${item === undefined ? "" : ` --item ${JSON.stringify(item)}`} --revision ${request.revision}`
+      const cap = outcome._tag === "Rejected" && /cap/i.test(outcome.code) ? `purser cap raise ${billingPeriod} --currency ${request.currency}, then ` : ""
+      const next = outcome._tag === "Rejected" || outcome._tag === "Declined" ? `. The revision stays open: ${cap}purser retry ${name}` : ""
+      return yield* new CommandFailed({ text: `the charge is not paid${next}`, status: exitStatus.partial })
     }
   }).pipe(
     Effect.scoped,

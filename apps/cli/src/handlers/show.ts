@@ -3,6 +3,7 @@ import { type ChargeIdentity, chargeKeyOf, type Currency, declineAdvice, Ledger,
 import { Stores } from "@purser/purser"
 import { Effect } from "effect"
 import { refused } from "../CommandFailed.ts"
+import { chargesOf, showAll } from "./showCustomer.ts"
 import { givenBack } from "../ui/givenBack.ts"
 import { nextStep } from "../ui/nextStep.ts"
 import { out } from "../ui/Output.ts"
@@ -17,7 +18,10 @@ export const show = (identity: ChargeIdentity, json: boolean) =>
     const book = yield* RefundLedger
     const chargeKey = chargeKeyOf(identity)
     const record = yield* ledger.find(chargeKey)
-    if (record === undefined) return yield* refused("the ledger holds no such charge")
+    if (record === undefined) {
+      const all = identity.item === undefined ? yield* chargesOf(identity) : []
+      return all.length === 0 ? yield* refused("the ledger holds no such charge") : yield* showAll(all, json)
+    }
     const refunds = yield* book.list(chargeKey)
     const revisedBy = yield* book.revisedBy(chargeKey)
     const events = yield* ledger.events(chargeKey)
