@@ -5,7 +5,7 @@ import { Command, Flag } from "effect/cli"
 /** `purser forwarder` */
 export const forwarderCommand = Command.make("forwarder", {
   device: Flag.Literals("device", ["queue", "streamer", "forwarder"]).pipe(
-    Flag.withDescription("queue for req-rep and router-dealer, streamer for push-pull, forwarder for the event feed (default: PURSER_FORWARDER_DEVICE, else queue)"),
+    Flag.withDescription("queue for req-rep and router-dealer, streamer for push-pull, forwarder for pub-sub and the event feed (default: PURSER_FORWARDER_DEVICE, else queue)"),
     Flag.optional
   ),
   frontend: Flag.String("frontend").pipe(

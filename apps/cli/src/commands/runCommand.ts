@@ -28,6 +28,10 @@ const flags = {
     Flag.withDescription("How requests travel to workers (default: PURSER_TRANSPORT, else req-rep)"),
     Flag.optional
   ),
+  endpoint: Flag.String("endpoint").pipe(
+    Flag.withDescription("With --workers 0: where workers, or the broker, are found (default: PURSER_ENDPOINT, else tcp://127.0.0.1:5555); '@' in front binds instead of connecting"),
+    Flag.optional
+  ),
   workers: Flag.Int("workers").pipe(
     Flag.withDescription("Workers in this process (default: 1); 0 only dispatches to `purser worker` elsewhere"),
     Flag.withDefault(1)
@@ -118,6 +122,7 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     overCap: given.overCap,
     retry: given.retry,
     transport: Option.getOrUndefined(given.transport),
+    endpoint: Option.getOrUndefined(given.endpoint),
     workers: given.workers,
     concurrency: given.concurrency,
     dryRun: given.dryRun,

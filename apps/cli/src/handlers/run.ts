@@ -3,7 +3,7 @@ import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, Money
 import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type PlanReport, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
 import { loopbackTransports, Stores, type TransportName, transportNames, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
-import { Clock, Config, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
+import { Clock, Config, ConfigProvider, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
 import { Prompt } from "effect/cli"
 import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
 import type { InputOptions } from "../input/InputOptions.ts"
@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly overCap: "refuse" | "fits"
   readonly retry: ReadonlyArray<"declined" | "rejected">
   readonly transport: TransportName | undefined
+  /** Of workers elsewhere, or of their broker. */
+  readonly endpoint: string | undefined
   readonly workers: number
   readonly concurrency: number
   readonly dryRun: boolean
@@ -244,9 +246,12 @@ const transportOf = (options: RunOptions) =>
   Layer.unwrap(Effect.gen(function*() {
     if (options.dryRun) return transports.memory
     const name = options.transport ?? (yield* Config.Literals(transportNames, "PURSER_TRANSPORT").pipe(Config.withDefault("req-rep" as const)))
-    if (options.workers > 0) return loopbackTransports[name]
+    if (options.workers > 0) return options.endpoint === undefined ? loopbackTransports[name] : yield* refused("--endpoint is of workers elsewhere: it wants --workers 0")
     if (name === "memory" || name === "pair") return yield* refused(`--workers 0 needs a transport that reaches other processes; ${name} does not`)
-    return transports[name]
+    return options.endpoint === undefined ? transports[name] : transports[name].pipe(Layer.provide(Layer.effect(
+      ConfigProvider.ConfigProvider,
+      Effect.map(ConfigProvider.ConfigProvider, (rest) => ConfigProvider.orElse(ConfigProvider.fromUnknown({ PURSER_ENDPOINT: options.endpoint }), rest))
+    )))
   }))
 
 /** Runs a billing file to its end. */
