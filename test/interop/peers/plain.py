@@ -55,6 +55,28 @@ elif PATTERN == "router-dealer":
         send(socket, [b"", body] if number % 2 else [body])
     for _ in bills:
         receive(socket)
+elif PATTERN == "majordomo":
+    # To a broker, knowing nothing of its protocol: the delimiter is a REQ socket's, which a DEALER may leave out.
+    socket = context.socket(zmq.DEALER)
+    socket.connect(ENDPOINT)
+    for number, body in enumerate(bills):
+        send(socket, [b"", body] if number % 2 else [body])
+    for _ in bills:
+        receive(socket)
+elif PATTERN == "pub-sub":
+    acks = context.socket(zmq.PULL)
+    acks.bind(ACK_ENDPOINT)
+    # It sees subscriptions come in, which a PUB socket does not; the messages are the same.
+    socket = context.socket(zmq.XPUB)
+    socket.connect(ENDPOINT)
+    if not socket.poll(20_000):
+        sys.exit("nobody subscribed within 20 s")
+    socket.recv()
+    # With a topic and without: fleets have both.
+    for number, body in enumerate(bills):
+        send(socket, [b"bills", body] if number % 2 else [body])
+    for _ in bills:
+        receive(acks)
 elif PATTERN == "push-pull":
     acks = context.socket(zmq.PULL)
     acks.bind(ACK_ENDPOINT)

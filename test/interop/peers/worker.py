@@ -36,6 +36,21 @@ elif PATTERN == "push-pull":
     for _ in range(COUNT):
         body = socket.recv()
         acks.send_json({**charge(body), "ack_seq": json.loads(body)["seq"]})
+elif PATTERN == "majordomo":
+    # 18/MDP as its standard has it: one request at a time, a heartbeat each second.
+    socket = context.socket(zmq.DEALER)
+    socket.connect(ENDPOINT)
+    socket.send_multipart([b"MDPW02", b"\x01", b"charge"])
+    answered = 0
+    while answered < COUNT:
+        frames = socket.recv_multipart() if socket.poll(1000) else None
+        if frames is None or frames[1][:1] != b"\x02":
+            socket.send_multipart([b"MDPW02", b"\x05"])
+            continue
+        reply = {**charge(frames[4]), "ack_seq": json.loads(frames[4])["seq"]}
+        socket.send_multipart([b"MDPW02", b"\x04", frames[2], b"", json.dumps(reply).encode()])
+        answered += 1
+    socket.send_multipart([b"MDPW02", b"\x06"])
 else:
     sys.exit(f"{PATTERN} is not known here")
 context.destroy(linger=2000)

@@ -44,6 +44,20 @@ const sockets = Effect.fnUntraced(function*(pattern: Pattern, { ackEndpoint, end
       }))
       return Effect.promise(() => new Promise((resolve) => fiber.addObserver(() => resolve(seen))))
     }
+    case "majordomo": {
+      const socket = yield* bare(() => new zmq.Dealer({ linger: 1000 }))
+      socket.connect(endpoint)
+      yield* send(socket, "MDPW02", "\u0001", "charge")
+      // A broker's heartbeats come between.
+      const request = Effect.repeat(receive(socket), { until: (frames) => frames[1]?.[0] === 2 })
+      const fiber = yield* answerEach(Effect.flatMap(request, (frames) => {
+        const { reply, request } = charge(frames[4])
+        return send(socket, "MDPW02", "\u0004", frames[2]!, "", JSON.stringify({ ...reply, ack_seq: request.seq }))
+      }))
+      return Effect.promise(() => new Promise((resolve) => fiber.addObserver(() => resolve(seen))))
+    }
+    case "pub-sub":
+      return yield* Effect.die("a fleet's own worker on pub-sub is none of ours")
     case "push-pull": {
       const socket = yield* bare(() => new zmq.Pull({ linger: 0 }))
       yield* Effect.promise(() => socket.bind(endpoint))

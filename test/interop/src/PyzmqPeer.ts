@@ -2,14 +2,14 @@
  * A fleet's sender written with pyzmq (`peers/plain.py`): the program itself where Python has pyzmq, and its recorded frames
  * everywhere. The recordings are held to the program wherever it can run.
  */
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { spawn, spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import * as zmq from "zeromq"
 import { bare, receive, send } from "./sockets.ts"
 
 /** Patterns that the program speaks. */
-export const patterns = ["req-rep", "router-dealer", "push-pull"] as const
+export const patterns = ["req-rep", "router-dealer", "push-pull", "majordomo", "pub-sub"] as const
 export type Pattern = typeof patterns[number]
 
 /** Where to. */
@@ -52,6 +52,10 @@ export const live = (command: string, pattern: Pattern, { ackEndpoint, endpoint 
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
+/** A socket that was closed a moment ago holds its address a little longer. */
+const bindAgain = (socket: zmq.Pull, address: string) =>
+  Effect.tryPromise(() => socket.bind(address)).pipe(Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ times: 500 }))), Effect.orDie)
+
 /** Sends the recorded frames over bare sockets and takes as many answers. */
 export const replay = (pattern: Pattern, { ackEndpoint, endpoint }: Addresses): Effect.Effect<Conversation> =>
   Effect.scoped(Effect.gen(function*() {
@@ -67,6 +71,7 @@ export const replay = (pattern: Pattern, { ackEndpoint, endpoint }: Addresses): 
         for (const frames of messages) yield* Effect.andThen(send(socket, ...frames), take(socket))
         break
       }
+      case "majordomo":
       case "router-dealer": {
         const socket = yield* bare(() => new zmq.Dealer({ linger: 0 }))
         socket.connect(endpoint)
@@ -74,9 +79,19 @@ export const replay = (pattern: Pattern, { ackEndpoint, endpoint }: Addresses): 
         for (const _ of messages) yield* take(socket)
         break
       }
+      case "pub-sub": {
+        const acks = yield* bare(() => new zmq.Pull({ linger: 0 }))
+        yield* bindAgain(acks, ackEndpoint)
+        const socket = yield* bare(() => new zmq.XPublisher({ linger: 0 }))
+        socket.connect(endpoint)
+        yield* receive(socket)
+        for (const frames of messages) yield* send(socket, ...frames)
+        for (const _ of messages) yield* take(acks)
+        break
+      }
       case "push-pull": {
         const acks = yield* bare(() => new zmq.Pull({ linger: 0 }))
-        yield* Effect.promise(() => acks.bind(ackEndpoint))
+        yield* bindAgain(acks, ackEndpoint)
         const socket = yield* bare(() => new zmq.Push({ linger: 0 }))
         socket.connect(endpoint)
         for (const frames of messages) yield* send(socket, ...frames)

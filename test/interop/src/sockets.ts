@@ -2,8 +2,18 @@
 import type { ChargeHandler, ChargeServer } from "@purser/core"
 import { ChargeServer as Server } from "@purser/core"
 import { Context, Effect, Layer, Scope } from "effect"
+import { Broker, ZmqTransport } from "@purser/transport-zeromq"
 import { createServer } from "node:net"
 import type * as zmq from "zeromq"
+import type { Addresses, Pattern } from "./PyzmqPeer.ts"
+
+const servers = {
+  "req-rep": ZmqTransport.layerReqRepServer,
+  "router-dealer": ZmqTransport.layerRouterDealerServer,
+  "push-pull": ZmqTransport.layerPushPullServer,
+  "pub-sub": ZmqTransport.layerPubSubServer,
+  majordomo: ZmqTransport.layerMajordomoServer
+}
 
 /** An address of the loopback that nothing listens on just now. */
 export const freeAddress: Effect.Effect<string> = Effect.callback((resume) => {
@@ -23,6 +33,12 @@ export const serveOn = Effect.fnUntraced(function*(layer: Layer.Layer<ChargeServ
   const server = Context.get(yield* Layer.buildWithScope(layer, scope), Server)
   yield* Effect.forkIn(server.serve(handler), scope)
   return scope
+})
+
+/** Servers of plain senders, by pattern; with majordomo there is a broker before it. */
+export const servePlain = Effect.fnUntraced(function*(pattern: Pattern, addresses: Addresses, handler: ChargeHandler) {
+  if (pattern === "majordomo") yield* Broker.open({ endpoint: addresses.endpoint, drainTimeout: 0 })
+  return yield* serveOn(servers[pattern](addresses), handler)
 })
 
 /** Sends frames. */

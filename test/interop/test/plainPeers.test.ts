@@ -1,17 +1,11 @@
 /** Senders that speak the plain form, as recorded frames and as a program: served on every pattern, charged once, answered in kind. */
 import { assert, layer } from "@effect/vitest"
-import { ZmqTransport } from "@purser/transport-zeromq"
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import { type Conversation, customers, live, type Pattern, patterns, python, recordingOf, replay } from "../src/PyzmqPeer.ts"
 import { Shop } from "../src/Shop.ts"
-import { freeAddress, serveOn } from "../src/sockets.ts"
+import { freeAddress, servePlain } from "../src/sockets.ts"
 
-const servers = {
-  "req-rep": ZmqTransport.layerReqRepServer,
-  "router-dealer": ZmqTransport.layerRouterDealerServer,
-  "push-pull": ZmqTransport.layerPushPullServer
-}
 const text = (hex: string | undefined) => Buffer.from(hex ?? "", "hex").toString("utf8")
 const bodies = (frames: Conversation["received"]) => frames.map((message) => JSON.parse(text(message.at(-1))))
 
@@ -28,7 +22,7 @@ for (const pattern of patterns) {
     const serving = Effect.gen(function*() {
       const shop = yield* Shop
       const addresses = { endpoint: yield* freeAddress, ackEndpoint: yield* freeAddress }
-      yield* serveOn(servers[pattern](addresses), shop.oursOnly)
+      yield* servePlain(pattern, addresses, shop.oursOnly)
       return addresses
     })
     const paidOnce = Effect.gen(function*() {

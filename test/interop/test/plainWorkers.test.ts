@@ -2,24 +2,27 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ChargeClient } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
-import { ZmqTransport } from "@purser/transport-zeromq"
+import { Broker, ZmqTransport } from "@purser/transport-zeromq"
 import { Context, Effect, Layer, Schedule } from "effect"
 import { plainWorker } from "../src/PlainWorker.ts"
-import { patterns, python } from "../src/PyzmqPeer.ts"
+import { python } from "../src/PyzmqPeer.ts"
 import { freeAddress } from "../src/sockets.ts"
 
 const clients = {
   "req-rep": ZmqTransport.layerReqRepClient,
   "router-dealer": ZmqTransport.layerRouterDealerClient,
-  "push-pull": ZmqTransport.layerPushPullClient
+  "push-pull": ZmqTransport.layerPushPullClient,
+  majordomo: ZmqTransport.layerMajordomoClient
 }
+const spoken = ["req-rep", "router-dealer", "push-pull", "majordomo"] as const
 
-for (const pattern of patterns) {
+for (const pattern of spoken) {
   describe(`a plain worker on ${pattern}`, () => {
     for (const withPython of [false, true]) {
       it.live(`${withPython && python !== undefined ? "written with pyzmq" : "of bare sockets"}${withPython ? ", as a fleet has it" : ""} answers each request of ours with its own charge`, () =>
         Effect.gen(function*() {
           const addresses = { endpoint: yield* freeAddress, ackEndpoint: yield* freeAddress }
+          if (pattern === "majordomo") yield* Broker.open({ endpoint: addresses.endpoint, drainTimeout: 0, heartbeat: "10 seconds" })
           const requests = ["a", "Ünlü", "c"].map((customer, index) => chargeFor(customer, "Q3-2026", { amountMinor: 1000 + index, ...(index === 2 ? { item: "seat" } : {}) }))
           const seen = yield* plainWorker(pattern, addresses, requests.length, withPython)
           const context = yield* Layer.build(clients[pattern]({
