@@ -51,8 +51,8 @@ describe("keys on the sockets", () => {
           const endpoint = `tcp://127.0.0.1:${yield* freePort}`
           const worker = yield* at.start(["worker", "--transport", transport, "--endpoint", endpoint], fleet)
           yield* worker.says("worker on")
-          const settings = { PURSER_ENDPOINT: endpoint, PURSER_REQUEST_TIMEOUT: "400 millis", PURSER_REQUEST_RETRIES: "2" }
-          const args = ["run", "bills.csv", "--json", "--workers", "0", "--transport", transport]
+          const settings = { PURSER_REQUEST_TIMEOUT: "400 millis", PURSER_REQUEST_RETRIES: "2" }
+          const args = ["run", "bills.csv", "--json", "--workers", "0", "--transport", transport, "--endpoint", endpoint]
           for (const env of [mallory, {}]) {
             const refused = yield* at.purser(args, { ...settings, ...env, PURSER_RUN_PATIENCE: "2 seconds" })
             assert.notStrictEqual(refused.code, 0, refused.stdout)
@@ -94,6 +94,24 @@ describe("keys on the sockets", () => {
 })
 
 describe("dead letters", () => {
+  it.live("what a broker cannot read is answered, and kept where its database is", () =>
+    atDesk((at) =>
+      Effect.gen(function*() {
+        const zmq = yield* Effect.promise(() => import("zeromq"))
+        const endpoint = `tcp://127.0.0.1:${yield* freePort}`
+        const broker = yield* at.start(["broker", "--endpoint", endpoint])
+        yield* broker.says("a broker serves on")
+        const dealer = yield* Effect.acquireRelease(Effect.sync(() => new zmq.Dealer({ linger: 0 })), (socket) => Effect.sync(() => socket.close()))
+        dealer.connect(endpoint)
+        const answer = yield* Effect.promise(() => dealer.send("noise").then(() => dealer.receive()))
+        assert.strictEqual(JSON.parse(String(answer[0])).error.reason, "MalformedMessage")
+        const [letter] = yield* at.purser(["dead-letters", "list", "--json"]).pipe(
+          Effect.map(({ stdout }) => JSON.parse(stdout) as ReadonlyArray<{ readonly body: string; readonly transport: string }>),
+          Effect.repeat({ until: (letters) => letters.length === 1, schedule: Schedule.spaced("100 millis") })
+        )
+        assert.deepStrictEqual([letter!.transport, Buffer.from(letter!.body, "base64").toString()], ["majordomo", "noise"])
+      })), 120_000)
+
   it.live("what a worker cannot read is kept, listed, shown and thrown away, and the next bill is served", () =>
     atDesk((at) =>
       Effect.gen(function*() {
