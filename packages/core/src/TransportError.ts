@@ -116,7 +116,7 @@ export class Unauthorized extends Schema.TaggedError<Unauthorized>(id("Unauthori
 /** The transport was closed, or could not be opened. */
 export class Closed extends Schema.TaggedError<Closed>(id("Closed"))("Closed", { endpoint: Schema.String, detail: Schema.String }) {
   override get message() {
-    return `${this.endpoint} is closed: ${this.detail}`
+    return `${this.endpoint === "" ? "the transport" : this.endpoint} cannot be used: ${this.detail}`
   }
   get isRetryable() {
     return false

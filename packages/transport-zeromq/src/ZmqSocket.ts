@@ -165,7 +165,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   const security = yield* securityOf(zmq, options)
   const socket = yield* acquire(zmq, options, routingId, label, security)
   // In-process connections have no events. Detached: see `observe`.
-  if (options.endpoints.some(({ address }) => !address.startsWith("inproc://"))) yield* Effect.forkDetach(observe(socket.events, routingId, options.onEvent))
+  if (options.endpoints.some(({ address }) => !address.startsWith("inproc://"))) yield* Effect.forkDetach(observe(socket.events, routingId, options.endpoints.every(({ attach }) => attach === "connect"), options.onEvent))
 
   // Any call while a bind is under way fails, so that reading and writing start after it.
   const bound = yield* Effect.forEach(

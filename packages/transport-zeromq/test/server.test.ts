@@ -128,7 +128,7 @@ describe("the layers", () => {
       yield* Effect.forkChild(servers[0]!.serve((request) => Effect.as(gate.open, paid(request))))
       yield* (yield* clientOf(endpoint)).submit(chargeFor("c_1", "2026-07"))
       const error = yield* Effect.flip(servers[1]!.serve(() => Effect.never))
-      assert.deepStrictEqual([error.reason._tag, error.message], ["Closed", `${endpoint} is closed: EADDRINUSE`])
+      assert.deepStrictEqual([error.reason._tag, error.message], ["Closed", `${endpoint} cannot be used: EADDRINUSE`])
     }), 60_000)
 
   it.live("refuse an address that other machines reach, unless that is allowed by name", () =>

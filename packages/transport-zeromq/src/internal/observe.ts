@@ -1,6 +1,7 @@
 /**
  * What happens on a socket's connections, as debug lines and a counter. It decides nothing: a connection that comes and
- * goes is libzmq's business, and a request that gets no answer is noticed by its deadline.
+ * goes is libzmq's business, and a request that gets no answer is noticed by its deadline. But a side whose key is refused
+ * would wait in silence until then, and is told why.
  *
  * An observer is read until it says that its socket has ended, which is after the socket was closed and its connections
  * wound up. Nobody may stop reading before: an observer that nothing refers to is collected, the next event of a connection
@@ -10,11 +11,36 @@ import { Effect, Metric } from "effect"
 import type { Event, Observer } from "zeromq"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 
-/** Reads a socket's events until it has ended, and tells them to whoever wants them. Not to be interrupted. */
-export const observe = (events: Observer, routingId: string, onEvent?: (event: Event) => void): Effect.Effect<void> =>
+/** Addresses that refused this process's key, and have not let it in since: each is told once, whatever sockets come after. */
+const refusing = new Set<string>()
+const refusingMax = 1000
+
+const refusalOf = (event: Event): string | undefined => {
+  switch (event.type) {
+    case "handshake:error:auth":
+      return `${event.address} does not let this side's key in: its certificate is not on the list there`
+    case "handshake:error:protocol":
+      return event.error.code === "ERR_ZMTP_MECHANISM_MISMATCH" ? `${event.address} wants keys (CURVE) and this side has none, or the other way round` : undefined
+    default:
+      return undefined
+  }
+}
+
+const tellRefusal = (event: Event): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (event.type === "handshake") refusing.delete(event.address)
+    const detail = refusalOf(event)
+    if (detail === undefined || !("address" in event) || refusing.has(event.address) || refusing.size >= refusingMax) return Effect.void
+    refusing.add(event.address)
+    return Effect.logWarning("nothing that is sent arrives", detail)
+  })
+
+/** Reads a socket's events until it has ended, and tells them to whoever wants them. `connects`: whether it is the side that may be refused. Not to be interrupted. */
+export const observe = (events: Observer, routingId: string, connects: boolean, onEvent?: (event: Event) => void): Effect.Effect<void> =>
   Effect.tryPromise(() => events.receive()).pipe(
     Effect.tap((event) => Metric.update(ZmqMetrics.events, event.type)),
     Effect.tap((event) => Effect.sync(() => onEvent?.(event))),
+    Effect.tap((event) => connects ? tellRefusal(event) : Effect.void),
     Effect.tap((event) =>
       Effect.annotateLogs(Effect.logDebug("socket event"), {
         event: event.type,
