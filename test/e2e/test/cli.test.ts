@@ -120,7 +120,7 @@ describe("purser run", () => {
       ends(dry, 0)
       assert.deepStrictEqual(dry.json, { dryRun: true, rows: 3, refused: 0 })
       assert.strictEqual(yield* at.calls, 0)
-      assert.deepStrictEqual((yield* at.purser(["status", "--json"])).json, { pauses: [], charges: [], refunds: [], caps: [] })
+      assert.deepStrictEqual((yield* at.purser(["status", "--json"])).json, { pauses: [], charges: [], refunds: [], refundedElsewhere: [], caps: [] })
     }))
 
   live("a total over the cap is refused whole; --over-cap fits takes what fits, a raised cap and --retry rejected the rest", (at) =>
@@ -131,7 +131,7 @@ describe("purser run", () => {
       ends(refused, 1)
       assert.include(refused.stderr, "the rows of 2026-07 need 50.00 usd, the cap is 22.00")
       assert.strictEqual(yield* at.calls, 0)
-      assert.deepStrictEqual((yield* at.purser(["status", "--json"])).json, { pauses: [], charges: [], refunds: [], caps: [] })
+      assert.deepStrictEqual((yield* at.purser(["status", "--json"])).json, { pauses: [], charges: [], refunds: [], refundedElsewhere: [], caps: [] })
 
       const fits = yield* at.purser([...args, "--expected-total", "20.00", "--over-cap", "fits"])
       ends(fits, 2, { rows: 5, succeeded: 2, rejected: 3, paidMinor: { usd: 2000 }, capMinor: { usd: 2200 } })
