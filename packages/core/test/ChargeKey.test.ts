@@ -61,7 +61,7 @@ describe("ChargeKey", () => {
     assert.strictEqual(new ChargeRequest({ ...moved, senderKey: "other", allowFuture: true }).chargeKey, a.chargeKey)
   })
 
-  it.prop("never changes with anything that the joined form carries", [request, Schema.Finite, id, id], ([charge, deadlineMs, client, messageId]) => {
+  it.prop("never changes with anything that the joined form carries", [request, Schema.Finite.pipe(Schema.check(Schema.isGreaterThan(0))), id, id], ([charge, deadlineMs, client, messageId]) => {
     const frame = wire.decodeRequests(wire.encodeRequests(client, [{ id: messageId, deadlineMs, request: charge }]))
     const decoded = Result.getOrThrow(frame)
     assert.strictEqual(decoded.form, "joined")
@@ -71,7 +71,7 @@ describe("ChargeKey", () => {
 
   it.prop("never changes with anything that the plain form carries", [id, period, Schema.Json, Schema.String.pipe(Schema.check(Schema.isMaxLength(255))), Schema.Record(Schema.String, Schema.Json)], ([customer, billing, seq, idempotency_key, extra]) => {
     const body = { customer_id: customer, billing_period: billing, amount_cents: 1999, stripe_customer_id: "cus_T001" }
-    const { v: _, item: _item, namespace: _namespace, ...transport } = { ...extra }
+    const { v: _, item: _item, namespace: _namespace, revision: _revision, ...transport } = { ...extra }
     const frame = Result.getOrThrow(wire.decodeRequests(JSON.stringify({ ...transport, currency: "usd", payment_method: null, seq, idempotency_key, ...body })))
     const expected = chargeKeyOf({ namespace: defaultNamespace, customerId: customer, billingPeriod: billing })
     assert.strictEqual(frame.form === "plain" ? Result.getOrThrow(frame.request).chargeKey : undefined, expected)

@@ -126,7 +126,7 @@ const statements = Effect.gen(function*() {
     { name: "reopen", sql: Writes.reopen, params: [declined, texts(["declined"]), text("ada"), text("new cards"), text("pm_new")] },
     { name: "attempts due", sql: Reads.attemptsDue, params: [integer(batch)] },
     { name: "refund: lock charge", sql: Refund.lockCharge, params: [key] },
-    { name: "refund: held", sql: Refund.held, params: [key] },
+    { name: "refund: held", sql: Refund.held, params: [key, text("pi_1")] },
     { name: "refund: take", sql: Refund.take, params: [key, text("w"), double(15_000)] },
     { name: "refund: take expired", sql: Refund.takeExpired, params: [text("w"), integer(batch), double(15_000)] },
     { name: "refund: list", sql: Refund.list, params: [key] },

@@ -62,7 +62,7 @@ const statements = Effect.gen(function*() {
     releaseDue: [Reads.releaseDue, [integer(batch)]],
     attemptsDue: [Reads.attemptsDue, [integer(batch)]],
     refundCharge: [Refund.lockCharge, [key]],
-    refundHeld: [Refund.held, [key]],
+    refundHeld: [Refund.held, [key, text("pi_1")]],
     refundStored: [Refund.stored, [key]],
     refundTake: [Refund.take, [key, text("w"), double(1)]],
     refundList: [Refund.list, [key]],
