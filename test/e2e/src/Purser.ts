@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url"
 
 // Compiled once for all processes of a test run.
 const compileCache = fileURLToPath(new URL("../node_modules/.cache/compile", import.meta.url))
-const command = fileURLToPath(new URL("../../../apps/cli/test/support/purserWithFaults.ts", import.meta.url))
+// Bundled by the test run's set-up.
+const command = process.env["PURSER_TEST_COMMAND"] ?? fileURLToPath(new URL("../../../apps/cli/test/support/purserWithFaults.ts", import.meta.url))
 
 /** How a process ended. `json` is its last line of output, when that is an object. */
 export interface Ended {
