@@ -106,8 +106,9 @@ it.live("kill -9 at every step of a refund, then purser sweep: one refund", () =
       })
       assert.strictEqual(swept.code, 0, swept.stderr)
       for (const place of refundFaultPlaces) {
+        // The sweep has settled it, or it is taken up here when its lease has just run out: the books count.
         const again = yield* desk.purser(["refund", place, "2026-07", "--item", "base", "--amount", "10.00", "--reason", "test", "--json"])
-        assert.deepInclude(again.json, { _tag: "Refunded", alreadySettled: true }, again.stderr)
+        assert.deepInclude(again.json, { _tag: "Refunded" }, again.stderr)
       }
       for (const entry of yield* desk.sim.books) assert.deepInclude(entry, { refunds: 1, refundedMinor: 1000 })
     })), 240_000)
