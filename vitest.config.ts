@@ -1,8 +1,13 @@
 import { defineConfig } from "vitest/config"
 
+// Every failure on every further gateway: minutes of it, so that it has its own command, `pnpm test:long`.
+const long = ["chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch"].map((name) => `test/e2e/test/${name}.test.ts`)
+const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
+
 export default defineConfig({
   test: {
-    include: ["packages/*/test/**/*.test.ts", "apps/*/test/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
+    exclude: ["**/node_modules/**", ...(onlyLong ? [] : long)],
+    include: onlyLong ? long : ["packages/*/test/**/*.test.ts", "apps/*/test/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
     globalSetup: ["test/support/postgres.global.ts", "test/support/command.global.ts"],
     // A process per file: PGlite and ZeroMQ hold native state that threads would share.
     pool: "forks",
