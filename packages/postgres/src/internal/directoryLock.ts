@@ -7,7 +7,7 @@
  * good as the locks of the network file system. It does not protect a folder whose lock file is deleted meanwhile, and
  * POSIX drops the lock if this process itself opens and closes the lock file in any other way: nothing here reads it.
  */
-import { Effect, Schema } from "effect"
+import { Effect, Schedule, Schema } from "effect"
 import * as Fs from "node:fs"
 import * as Os from "node:os"
 import * as Path from "node:path"
@@ -68,16 +68,25 @@ export const acquireDirectoryLock = Effect.fnUntraced(function*(directory: strin
   const ownerFile = Path.join(directory, `${name}.owner.json`)
   const failed = (cause: unknown) => new LockFailed({ detail: detailOf(cause) })
   yield* Effect.try({ try: () => Fs.mkdirSync(directory, { recursive: true }), catch: failed })
-  const connection = yield* Effect.acquireRelease(
+  // A connection that was refused keeps its shared lock until it is closed, so that each try has its own.
+  const tried = Effect.flatMap(
     Effect.try({ try: () => open(Path.join(directory, `${name}.lock`)), catch: failed }),
-    (connection) => Effect.sync(() => connection.close())
-  )
-  yield* Effect.try({
-    try: () => connection.exec(`PRAGMA busy_timeout=${patienceMs}; PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE;`),
-    catch: (cause) => isBusy(cause) ? "busy" as const : failed(cause)
-  }).pipe(
+    (connection) =>
+      Effect.try({
+        try: () => connection.exec(`PRAGMA busy_timeout=${patienceMs}; PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE;`),
+        catch: (cause) => isBusy(cause) ? "busy" as const : failed(cause)
+      }).pipe(Effect.as(connection), Effect.onError(() => Effect.sync(() => connection.close())))
+  ).pipe(
     Effect.catchIf((error) => error === "busy", () =>
       Effect.flatMap(readOwner(ownerFile), (owner) => Effect.fail(new LockHeld(owner === undefined ? {} : { owner }))))
+  )
+  yield* Effect.acquireRelease(
+    // Where nobody has ever said that the folder is theirs, starters have only met each other: on a busy machine none of them won.
+    Effect.retry(tried, {
+      while: (error) => error._tag === "LockHeld" && error.owner === undefined,
+      schedule: Schedule.spaced(50).pipe(Schedule.jittered, Schedule.upTo({ times: 20 }))
+    }),
+    (connection) => Effect.sync(() => connection.close())
   )
   const owner: Owner = { pid: process.pid, host: Os.hostname() }
   yield* Effect.try({ try: () => Fs.writeFileSync(ownerFile, JSON.stringify(owner)), catch: failed })
