@@ -26,7 +26,10 @@ const replace = Effect.fnUntraced(function*(nextMs: (offsetMs: number) => number
   const ask = SqlSchema.findOne({
     Request: Schema.Void,
     Result: OffsetRow,
-    execute: () => sql`select round(extract(epoch from purser.now() - statement_timestamp()) * 1000)::float8 as "offsetMs"`
+    // From the catalog's row: a call of the function may be answered by a plan made before another's move, since a
+    // connection hears of one when it next locks a table.
+    execute: () => sql`select coalesce(substring(prosrc from 'interval ''(-?[0-9]+) milliseconds'), '0')::float8 as "offsetMs"
+      from pg_catalog.pg_proc where oid = 'purser.now'::regproc`
   })
   yield* sql.withTransaction(Effect.gen(function*() {
     yield* sql`select pg_advisory_xact_lock(hashtext('purser.now'))`
@@ -37,7 +40,7 @@ const replace = Effect.fnUntraced(function*(nextMs: (offsetMs: number) => number
   }))
 })
 
-/** Moves the clock forward (or back, by a negative duration) for every connection, from its next statement on. */
+/** Moves the clock forward (or back, by a negative duration) for every connection, from its next transaction on. */
 export const advance = (duration: Duration.Input) => replace((offsetMs) => offsetMs + Duration.toMillis(duration))
 
 /** Back to the real time. */
