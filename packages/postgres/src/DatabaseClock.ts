@@ -26,10 +26,10 @@ const replace = Effect.fnUntraced(function*(nextMs: (offsetMs: number) => number
   const ask = SqlSchema.findOne({
     Request: Schema.Void,
     Result: OffsetRow,
-    // From the catalog's row: a call of the function may be answered by a plan made before another's move, since a
-    // connection hears of one when it next locks a table.
-    execute: () => sql`select coalesce(substring(prosrc from 'interval ''(-?[0-9]+) milliseconds'), '0')::float8 as "offsetMs"
-      from pg_catalog.pg_proc where oid = 'purser.now'::regproc`
+    // A connection hears that a function was replaced when it locks a table. Without one here, the plan of a statement
+    // prepared before another's move would answer with the offset of that time.
+    execute: () => sql`select round(extract(epoch from purser.now() - statement_timestamp()) * 1000)::float8 as "offsetMs"
+      from pg_catalog.pg_proc where oid = 'purser.now()'::regprocedure`
   })
   yield* sql.withTransaction(Effect.gen(function*() {
     yield* sql`select pg_advisory_xact_lock(hashtext('purser.now'))`
