@@ -78,14 +78,21 @@ export class RunLedger extends Context.Service<RunLedger, {
   readonly plan: (runId: string) => Effect.Effect<{ readonly planned: number; readonly present: number }, LedgerError>
   /** Forgets a run that was not planned. */
   readonly discard: (runId: string) => Effect.Effect<void, LedgerError>
-  /** Rows after `afterLine` that are still to be charged (planned, or with a lease that ran out), in line order. */
-  readonly pending: (runId: string, afterLine: number, limit: number) => Effect.Effect<ReadonlyArray<RunRow>, LedgerError>
+  /** Rows after `afterLine`, up to `throughLine` where it is given, that are still to be charged (planned, or with a lease that ran out), in line order. */
+  readonly pending: (runId: string, afterLine: number, limit: number, throughLine?: number) => Effect.Effect<ReadonlyArray<RunRow>, LedgerError>
   /** Rows after `afterLine` with how they stand, in line order. */
   readonly report: (runId: string, afterLine: number, limit: number) => Effect.Effect<ReadonlyArray<RunRowReport>, LedgerError>
   /** Counts and sums of the run. */
   readonly summary: (runId: string) => Effect.Effect<ReadonlyArray<RunStateTotal>, LedgerError>
   /** Keys of the run's rows in these states, for an explicit retry. */
   readonly keysIn: (runId: string, states: ReadonlyArray<"declined" | "rejected">) => Effect.Effect<ReadonlyArray<ChargeKey>, LedgerError>
+  /** The last line of the run's rows; 0 where it has none. */
+  readonly lastLine: (runId: string) => Effect.Effect<number, LedgerError>
+  /**
+   * Puts the rows of an unplanned run behind those of this one, without those whose identity it has, and forgets that run.
+   * Answers how many were put; they become obligations by `plan`.
+   */
+  readonly absorb: (runId: string, unplannedRunId: string) => Effect.Effect<number, LedgerError>
   /** Closes the book of the run. */
   readonly finish: (runId: string, state: "finished" | "stopped") => Effect.Effect<void, LedgerError>
 }>()("@purser/core/RunLedger") {

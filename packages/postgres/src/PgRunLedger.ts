@@ -13,6 +13,9 @@ import * as Sql from "./internal/runSql.ts"
 /** From this many new rows on, the planner gets new statistics. */
 const analyzeFrom = 256
 
+/** The last line that the book can number. */
+const lineMax = 2 ** 31 - 1
+
 const NullText = Schema.NullOr(Schema.String)
 const RowState = Schema.Union([StateColumn, Schema.Literals(["conflict", "quarantined", "staged"])])
 
@@ -50,6 +53,8 @@ const SummaryRow = Schema.Struct({
   received_minor: Schema.String,
   settled_before: Schema.BigInt
 })
+const LastRow = Schema.Struct({ line: Schema.Int })
+const AddedRow = Schema.Struct({ added: Schema.BigInt })
 const KeyRow = Schema.Struct({ charge_key: ChargeKey })
 
 const rowOf = (row: typeof LineRow.Type): Effect.Effect<RunRow, Schema.SchemaError> =>
@@ -127,8 +132,8 @@ const make = Effect.gen(function*() {
           planned < analyzeFrom ? Effect.void : Effect.ignore(sql.unsafe("analyze purser.charges, purser.run_rows")))
       ),
     discard: (runId) => send("discard run", Sql.discard, [text(runId)]),
-    pending: (runId, afterLine, limit) =>
-      query("page pending rows", Sql.pending, [text(runId), integer(afterLine), integer(limit)], LineRow, rowOf),
+    pending: (runId, afterLine, limit, throughLine = lineMax) =>
+      query("page pending rows", Sql.pending, [text(runId), integer(afterLine), integer(limit), integer(throughLine)], LineRow, rowOf),
     report: (runId, afterLine, limit) =>
       query("report run", Sql.report, [text(runId), integer(afterLine), integer(limit)], ReportRow, (row) =>
         Effect.map(rowOf(row), (line) => ({
@@ -151,6 +156,9 @@ const make = Effect.gen(function*() {
         })),
     keysIn: (runId, states) =>
       query("list keys of run", Sql.keysIn, [text(runId), texts(states)], KeyRow, (row) => Effect.succeed(row.charge_key)),
+    lastLine: (runId) => Effect.map(query("find last line", Sql.lastLine, [text(runId)], LastRow, Effect.succeed), ([row]) => row?.line ?? 0),
+    absorb: (runId, unplannedRunId) =>
+      Effect.map(query("extend run", Sql.absorb, [text(runId), text(unplannedRunId)], AddedRow, Effect.succeed), ([row]) => Number(row?.added ?? 0n)),
     finish: (runId, state) => send("finish run", Sql.finish, [text(runId), text(state)])
   })
 })

@@ -1,5 +1,6 @@
 /** Purser with batteries included. */
 export * from "./Purser.ts"
 export * from "./PurserWebhooks.ts"
+export * from "./Runner.ts"
 export * from "./Stores.ts"
 export * from "./Transports.ts"

@@ -252,4 +252,33 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
         assert.deepStrictEqual([total?.rows, total?.amountMinor], [5000, 5_000_000n])
         assert.deepStrictEqual(linesOf(yield* book.pending("many", 4990, 1000)), Array.from({ length: 11 }, (_, index) => 4991 + index))
       }))
+
+    it.effect("pages up to a line, and tells the last one", () =>
+      Effect.gen(function*() {
+        const book = yield* RunLedger
+        assert.strictEqual(yield* book.lastLine("nothing"), 0)
+        yield* staged("through", rowsOf(Array.from({ length: 9 }, (_, index) => chargeFor(`through-${index}`, "2011-12"))))
+        yield* book.plan("through")
+        assert.strictEqual(yield* book.lastLine("through"), 10)
+        assert.deepStrictEqual(linesOf(yield* book.pending("through", 3, 100, 6)), [4, 5, 6])
+        assert.deepStrictEqual(linesOf(yield* book.pending("through", 3, 2, 6)), [4, 5])
+      }))
+
+    it.effect("takes late rows behind those that it has, each identity once, and does nothing when asked again", () =>
+      Effect.gen(function*() {
+        const book = yield* RunLedger
+        const all = Array.from({ length: 5 }, (_, index) => chargeFor(`late-${index}`, "2012-01"))
+        yield* staged("late", rowsOf(all.slice(0, 3)))
+        yield* book.plan("late")
+        yield* pay(all[0]!)
+        yield* staged("late/2", rowsOf([...all].reverse()))
+        assert.strictEqual(yield* book.absorb("late", "late/2"), 2)
+        assert.strictEqual(yield* book.absorb("late", "late/2"), 0)
+        assert.deepStrictEqual(yield* book.totals("late/2"), [])
+        assert.strictEqual((yield* book.plan("late")).planned, 2)
+        const report = yield* book.report("late", 0, 100)
+        assert.deepStrictEqual(report.map(({ line, request, state }) => [line, request.customerId, state]), [
+          [2, "late-0", "succeeded"], [3, "late-1", "planned"], [4, "late-2", "planned"], [5, "late-4", "planned"], [6, "late-3", "planned"]
+        ])
+      }))
   })

@@ -95,10 +95,10 @@ export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Led
         return { planned, present: book.rows.length - planned }
       }),
     discard: (runId) => Effect.sync(() => void (run(runId).planned || runs.delete(runId))),
-    pending: (runId, afterLine, limit) =>
+    pending: (runId, afterLine, limit, throughLine = Number.MAX_SAFE_INTEGER) =>
       Effect.sync(() =>
         reports(runId)
-          .filter((row) => row.line > afterLine && open.has(row.state))
+          .filter((row) => row.line > afterLine && row.line <= throughLine && open.has(row.state))
           .filter((row) => charges.get(row.chargeKey)!.leaseUntilMs <= clock.currentTimeMillisUnsafe())
           .slice(0, limit)
           .map(({ chargeKey, line, request }) => ({ chargeKey, line, request }))
@@ -118,6 +118,17 @@ export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Led
       }),
     keysIn: (runId, states) =>
       Effect.sync(() => reports(runId).filter((row) => states.some((state) => state === row.state)).map((row) => row.chargeKey)),
+    lastLine: (runId) => Effect.sync(() => run(runId).rows.reduce((last, { line }) => Math.max(last, line), 0)),
+    absorb: (runId, unplannedRunId) =>
+      Effect.sync(() => {
+        const book = run(runId)
+        const known = new Set(book.rows.map(({ chargeKey }) => chargeKey))
+        const late = run(unplannedRunId).rows.filter(({ chargeKey }) => !known.has(chargeKey))
+        const last = book.rows.reduce((line, row) => Math.max(line, row.line), 0)
+        for (const [index, row] of late.entries()) book.rows.push({ ...row, line: last + index + 1 })
+        runs.delete(unplannedRunId)
+        return late.length
+      }),
     finish: () => Effect.void
   }
 })

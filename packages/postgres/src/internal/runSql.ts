@@ -73,10 +73,10 @@ export const setPlanned = `update purser.runs set state = 'planned', planned_at 
 export const discard = `with r as (delete from purser.runs where run_id = $1::text and planned_at is null returning run_id)
 delete from purser.run_rows d using r where d.run_id = r.run_id`
 
-/** run, after line, limit */
+/** run, after line, limit, through line */
 export const pending = `select ${rowTerms}
 from purser.run_rows r ${probe("join")}
-where r.run_id = $1::text and r.line > $2::integer and c.state in ${open} and c.quarantine is null and not (${conflict})
+where r.run_id = $1::text and r.line > $2::integer and r.line <= $4::integer and c.state in ${open} and c.quarantine is null and not (${conflict})
   and (c.lease_until is null or c.lease_until <= purser.now())
 order by r.line limit $3::integer`
 
@@ -101,6 +101,23 @@ export const keysIn = `select charge_key from (
   where r.run_id = $1::text and ${planned} and c.state = any($2::text[]) and c.quarantine is null and not (${conflict})
   order by r.charge_key, r.line
 ) k order by line`
+
+/** run */
+export const lastLine = `select coalesce(max(line), 0) as line from purser.run_rows where run_id = $1::text`
+
+/** run, unplanned run. In one act, so that a repeat finds nothing to do. */
+export const absorb = `with base as (select coalesce(max(line), 0) as line from purser.run_rows where run_id = $1::text),
+moved as (
+  insert into purser.run_rows (run_id, line, ${terms}, settled_before)
+  select $1::text, base.line + (row_number() over (order by f.line))::integer, ${terms},
+    exists (select 1 from purser.charges c where c.charge_key = f.charge_key and c.state not in ${open})
+  from purser.run_rows f cross join base
+  where f.run_id = $2::text and not exists (select 1 from purser.run_rows r where r.run_id = $1::text and r.charge_key = f.charge_key)
+  returning 1
+),
+rows_gone as (delete from purser.run_rows where run_id = $2::text),
+run_gone as (delete from purser.runs where run_id = $2::text and planned_at is null)
+select count(*) as added from moved`
 
 /** run, state */
 export const finish = `update purser.runs set state = $2::text, finished_at = purser.now() where run_id = $1::text`

@@ -1,0 +1,63 @@
+/** The register of runs over a map. */
+import { Clock, Effect } from "effect"
+import type { RunEvent, RunRecord, RunRegistry } from "../RunRegistry.ts"
+
+const isOver = ({ state }: RunRecord) => state === "canceled" || state === "finished" || state === "failed"
+/** What no store of JSON could keep does not pass here either. */
+const stored = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null))
+
+export const makeRunRegistryMemory: Effect.Effect<RunRegistry["Service"]> = Effect.gen(function*() {
+  const clock = yield* Clock.Clock
+  const runs = new Map<string, { record: RunRecord; readonly events: Array<RunEvent> }>()
+  const now = () => clock.currentTimeMillisUnsafe()
+  const found = (nameOrId: string) => runs.get(nameOrId) ?? [...runs.values()].find(({ record }) => record.name === nameOrId)
+
+  return {
+    register: (run) =>
+      Effect.sync(() => {
+        const known = found(run.name)
+        if (known !== undefined) return { run: known.record, isNew: false }
+        const record: RunRecord = {
+          ...run, params: stored(run.params), options: stored(run.options), round: 1, pauses: 0, runner: null, step: null, detail: null, counted: [],
+          createdAtMs: now(), startedAtMs: run.state === "running" ? now() : null, endedAtMs: null
+        }
+        runs.set(run.runId, { record, events: [{ atMs: now(), act: run.state, actor: run.actor, detail: null }] })
+        return { run: record, isNew: true }
+      }),
+    find: (nameOrId) => Effect.sync(() => found(nameOrId)?.record),
+    list: ({ limit, states }) =>
+      Effect.sync(() =>
+        [...runs.values()].map(({ record }) => record).filter(({ state }) => states === undefined || states.includes(state)).reverse().slice(0, limit)),
+    change: ({ actor, detail, from, runId, to }) =>
+      Effect.sync(() => {
+        const run = runs.get(runId)
+        if (run === undefined || !from.includes(run.record.state)) return undefined
+        run.record = {
+          ...run.record,
+          state: to,
+          detail: detail === undefined ? run.record.detail : detail,
+          pauses: run.record.pauses + (to === "paused" ? 1 : 0),
+          startedAtMs: run.record.startedAtMs ?? (to === "running" ? now() : null),
+          endedAtMs: isOver({ ...run.record, state: to }) ? now() : null
+        }
+        run.events.push({ atMs: now(), act: to, actor, detail: detail ?? null })
+        return run.record
+      }),
+    extend: ({ actor, params, runId }) =>
+      Effect.sync(() => {
+        const run = runs.get(runId)
+        if (run === undefined || !isOver(run.record)) return undefined
+        run.record = { ...run.record, state: "waiting", round: run.record.round + 1, params: stored(params), detail: null, endedAtMs: null }
+        run.events.push({ atMs: now(), act: "extended", actor, detail: null })
+        return run.record
+      }),
+    note: (runId, { runner, ...note }) =>
+      Effect.sync(() => {
+        const run = runs.get(runId)
+        if (run === undefined) return
+        if (runner !== undefined && runner !== run.record.runner) run.events.push({ atMs: now(), act: "taken", actor: runner, detail: null })
+        run.record = { ...run.record, ...note, runner: runner ?? run.record.runner }
+      }),
+    events: (runId) => Effect.sync(() => runs.get(runId)?.events.slice() ?? [])
+  }
+})

@@ -1,0 +1,105 @@
+/**
+ * The workflow engine of this process, on the configured database: Effect Cluster, with its tables beside Purser's.
+ *
+ * On PostgreSQL any number of runners share the work; each holds some of the shards by a lock that ends with its session, so
+ * that another one takes over what a killed or frozen runner had. The embedded database has one process, which runs everything
+ * by itself. The sockets between runners carry calls without keys: they are for a network that runners alone can reach.
+ */
+import { NodeClusterSocket, NodeCrypto, NodeSocketServer } from "@effect/platform-node"
+import { Database } from "@purser/postgres"
+import { Config, Duration, Effect, Layer, Option, Schema } from "effect"
+import {
+  ClusterWorkflowEngine, type MessageStorage, RunnerAddress, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig, SocketRunner, SqlMessageStorage, SqlRunnerStorage
+} from "effect/cluster"
+import { RpcSerialization } from "effect/rpc"
+import { SocketServer } from "effect/socket"
+import type { SqlClient } from "effect/sql"
+import type { WorkflowEngine } from "effect/workflow"
+
+/** What the tables of the engine begin with. */
+export const engineTables = "purser_cluster"
+
+const settings = Config.all({
+  host: Config.NonEmptyString("PURSER_RUNNER_HOST").pipe(Config.withDefault("127.0.0.1")),
+  listen: Config.option(Config.NonEmptyString("PURSER_RUNNER_LISTEN")),
+  port: Config.schema(Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: 65_535 })), "PURSER_RUNNER_PORT").pipe(
+    Config.withDefault(0)
+  ),
+  takeOver: Config.Duration("PURSER_RUNNER_TAKEOVER").pipe(Config.withDefault(Duration.seconds(6)))
+})
+
+type Settings = Config.Success<typeof settings>
+
+/** A runner that is gone is noticed by its lock, by its heartbeat, or because nobody answers at its address. */
+const sharding = ({ takeOver }: Settings) => ({
+  ...ShardingConfig.defaults,
+  shardsPerGroup: 60,
+  shardLockExpiration: takeOver,
+  shardLockRefreshInterval: Duration.divideUnsafe(takeOver, 3),
+  runnerHealthCheckInterval: Duration.divideUnsafe(takeOver, 3),
+  refreshAssignmentsInterval: Duration.seconds(1),
+  entityMessagePollInterval: Duration.seconds(1)
+})
+
+const messages = SqlMessageStorage.layerWith({ prefix: engineTables }).pipe(Layer.provide(NodeCrypto.layerDigest))
+const members = Layer.orDie(SqlRunnerStorage.layerWith({ prefix: engineTables }))
+
+/** What an engine is made of. */
+export type RunnerServices = WorkflowEngine.WorkflowEngine | Sharding.Sharding | MessageStorage.MessageStorage
+
+/** Everything in this process; its shards are nobody else's. */
+const alone = (read: Settings) =>
+  Sharding.layer.pipe(
+    Layer.provideMerge(Runners.layerNoop),
+    Layer.provideMerge(messages),
+    Layer.provide([RunnerStorage.layerMemory, RunnerHealth.layerNoop]),
+    Layer.provide(ShardingConfig.layer(sharding(read)))
+  )
+
+/** One of several: listens for the others, and has its share of the shards. */
+const member = Effect.fnUntraced(function*(read: Settings) {
+  const server = yield* NodeSocketServer.make({ host: Option.getOrElse(read.listen, () => read.host), port: read.port })
+  // Of a port that the system chose only the server knows the number.
+  const port = server.address._tag === "InetAddressV4" || server.address._tag === "InetAddressV6" ? server.address.port : read.port
+  const health = RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc), Layer.provide(NodeClusterSocket.layerClientProtocol))
+  return SocketRunner.layer.pipe(
+    Layer.provide([Layer.succeed(SocketServer.SocketServer, server), NodeClusterSocket.layerClientProtocol]),
+    Layer.provide(health),
+    Layer.provideMerge(messages),
+    Layer.provide(members),
+    Layer.provide(ShardingConfig.layer({ ...sharding(read), runnerAddress: Option.some(RunnerAddress.make(read.host, port)) })),
+    Layer.provide(RpcSerialization.layerSchemaBinary())
+  )
+})
+
+/** Hands work over to runners, and runs none. */
+const outside = (read: Settings) =>
+  SocketRunner.layerClientOnly.pipe(
+    Layer.provide(NodeClusterSocket.layerClientProtocol),
+    Layer.provideMerge(messages),
+    Layer.provide(members),
+    Layer.provide(ShardingConfig.layer(sharding(read))),
+    Layer.provide(RpcSerialization.layerSchemaBinary())
+  )
+
+const engineOn = <A, E, R>(cluster: Layer.Layer<A | Sharding.Sharding | MessageStorage.MessageStorage, E, R>) =>
+  ClusterWorkflowEngine.layer.pipe(Layer.provideMerge(cluster))
+
+const isEmbedded = Effect.map(Database, ({ kind }) => kind === "pglite")
+
+/** Layers of the engine; workflows are registered by the layers that are built on it. */
+export const Runner: {
+  /** An engine that runs workflows: alone on the embedded database, one of several on PostgreSQL. */
+  readonly layer: Layer.Layer<RunnerServices, Config.ConfigError | SocketServer.SocketServerError, Database | SqlClient.SqlClient>
+  /** An engine that starts workflows for runners elsewhere and wakes them; on the embedded database it is `layer`, since there is no elsewhere. */
+  readonly layerClient: Layer.Layer<RunnerServices, Config.ConfigError, Database | SqlClient.SqlClient>
+} = {
+  layer: Layer.unwrap(Effect.gen(function*() {
+    const read = yield* settings
+    return (yield* isEmbedded) ? engineOn(alone(read)) : engineOn(yield* member(read))
+  })),
+  layerClient: Layer.unwrap(Effect.gen(function*() {
+    const read = yield* settings
+    return (yield* isEmbedded) ? engineOn(alone(read)) : engineOn(outside(read))
+  }))
+}

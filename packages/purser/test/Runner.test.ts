@@ -1,0 +1,49 @@
+/** The engine from the configuration runs workflows on both databases, and a process outside hands work to one inside. */
+import { Migrations } from "@purser/postgres"
+import * as TestDatabase from "@purser/postgres/TestDatabase"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Option, Queue, Schedule, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { Activity, Workflow } from "effect/workflow"
+import { engineTables, Runner } from "../src/Runner.ts"
+
+const Greet = Workflow.make("Greet", { payload: { name: Schema.String }, success: Schema.String, idempotencyKey: ({ name }) => name })
+
+const greetings = (done: Queue.Queue<string>) =>
+  Greet.toLayer(Effect.fnUntraced(function*({ name }) {
+    return yield* Activity.make({ name: "greet", success: Schema.String, execute: Effect.as(Queue.offer(done, name), `hello ${name}`) })
+  }))
+
+describe("Runner", () => {
+  for (const [name, database] of TestDatabase.layers) {
+    it.live(`runs a workflow once on ${name}, in tables of its own`, () =>
+      Effect.gen(function*() {
+        const done = yield* Queue.unbounded<string>()
+        yield* Effect.gen(function*() {
+          assert.strictEqual(yield* Greet.execute({ name: "Ada" }), "hello Ada")
+          assert.strictEqual(yield* Greet.execute({ name: "Ada" }), "hello Ada")
+          assert.strictEqual(yield* Queue.size(done), 1)
+          const sql = yield* SqlClient.SqlClient
+          const tables = yield* sql<{ readonly name: string }>`select table_name as name from information_schema.tables where table_schema = 'public' order by 1`
+          assert.isAtLeast(tables.length, 2)
+          assert.deepStrictEqual(tables.filter((table) => !table.name.startsWith(engineTables)), [])
+        }).pipe(Effect.provide(greetings(done).pipe(Layer.provideMerge(Runner.layer), Layer.provideMerge(database))))
+      }), 60_000)
+  }
+
+  it.live("takes work from a process that runs none", () =>
+    Effect.gen(function*() {
+      const url = yield* TestDatabase.postgresUrl
+      const { Database } = yield* Effect.promise(() => import("@purser/postgres"))
+      const database = () => Layer.provideMerge(Migrations.layer, Layer.fresh(Database.layerUrl(url)))
+      const done = yield* Queue.unbounded<string>()
+      const outside = Effect.gen(function*() {
+        const id = yield* Greet.execute({ name: "Grace" }, { discard: true })
+        return yield* Greet.poll(id).pipe(Effect.repeat({ until: Option.isSome, schedule: Schedule.spaced("50 millis") }))
+      }).pipe(Effect.provide(Layer.fresh(Runner.layerClient).pipe(Layer.provideMerge(database()))))
+      const inside = Effect.never.pipe(Effect.provide(greetings(done).pipe(Layer.provideMerge(Layer.fresh(Runner.layer)), Layer.provideMerge(database()))))
+      const result = yield* Effect.raceFirst(outside, inside)
+      assert.deepStrictEqual(Option.map(result, (found) => found._tag), Option.some("Complete"))
+      assert.strictEqual(yield* Queue.take(done), "Grace")
+    }).pipe(Effect.scoped), 60_000)
+})
