@@ -14,6 +14,7 @@ import { parseCurrency } from "./Currency.ts"
 import { makeRequestReader, readSucceeded, writeSucceeded } from "./internal/wireFast.ts"
 import { Money } from "./Money.ts"
 import { SubmitError } from "./SubmitError.ts"
+import { Tracing } from "./Tracing.ts"
 import { MalformedMessage, TransportError } from "./TransportError.ts"
 
 /** What a submission comes back with. */
@@ -22,18 +23,22 @@ export type ChargeReply = Result.Result<ChargeOutcome, SubmitError>
 /** A request that could be read, or why not. */
 export type ReadRequest = Result.Result<ChargeRequest, TransportError>
 
-/** One item of a joined frame. `deadlineMs`: milliseconds that the sender waits, counted from receipt. `source`: of an item that cannot be read, what came. */
+/**
+ * One item of a joined frame. `deadlineMs`: milliseconds that the sender waits, counted from receipt. `traceparent`: the
+ * sender's span, when it traces. `source`: of an item that cannot be read, what came.
+ */
 export interface RequestItem {
   readonly id: string
   readonly deadlineMs: number
   readonly request: ReadRequest
+  readonly traceparent?: string
   readonly source?: unknown
 }
 
 /** A frame of requests in either form. `seq` of the plain form, a number or a text, is echoed and never used. */
 export type RequestFrame =
   | { readonly form: "joined"; readonly client: string; readonly items: ReadonlyArray<RequestItem> }
-  | { readonly form: "plain"; readonly seq: unknown; readonly request: ReadRequest }
+  | { readonly form: "plain"; readonly seq: unknown; readonly request: ReadRequest; readonly traceparent?: string }
 
 /** One answer of a joined frame. */
 export interface ReplyItem {
@@ -177,11 +182,20 @@ const readPlainBody = (body: unknown, options: PeriodOptions): ReadRequest => {
   }, options)
 }
 
+/** The sender's span. What cannot be one is left out: a trace is never a reason to refuse a charge. */
+const traceOf = (record: unknown): { readonly traceparent?: string } => {
+  const traceparent = isRecord(record) ? record["traceparent"] : undefined
+  return Tracing.isTraceparent(traceparent) ? { traceparent } : noTrace
+}
+const noTrace = {} as const
+
 /** An item without an id of its own is answered under the empty id, so that its neighbours are served. */
 const readRequestItem = (item: unknown, options: PeriodOptions, fast: RequestReader): RequestItem => {
   const id = isRecord(item) && isWireId(item["id"]) ? item["id"] : ""
-  const made = (deadlineMs: number, request: ReadRequest): RequestItem =>
-    Result.isSuccess(request) ? { id, deadlineMs, request } : { id, deadlineMs, request, source: item }
+  const made = (deadlineMs: number, request: ReadRequest): RequestItem => {
+    if (Result.isFailure(request)) return { id, deadlineMs, request, source: item }
+    return isRecord(item) && item["traceparent"] !== undefined ? { id, deadlineMs, request, ...traceOf(item) } : { id, deadlineMs, request }
+  }
   if (id !== "" && isRecord(item) && Number.isFinite(item["deadline"]) && Number(item["deadline"]) > 0 && "body" in item) {
     return made(Number(item["deadline"]), readJoinedBody(item["body"], options, fast))
   }
@@ -278,7 +292,10 @@ export interface WireCodec {
   /** A joined frame of answers, without those that cannot be read: they count as lost. */
   readonly decodeReplies: (text: string) => Result.Result<ReadonlyArray<ReplyItem>, TransportError>
   /** A joined frame of requests from one socket's life. */
-  readonly encodeRequests: (client: string, items: ReadonlyArray<{ readonly id: string; readonly deadlineMs: number; readonly request: ChargeRequest }>) => string
+  readonly encodeRequests: (
+    client: string,
+    items: ReadonlyArray<{ readonly id: string; readonly deadlineMs: number; readonly request: ChargeRequest; readonly traceparent?: string | undefined }>
+  ) => string
   /** A joined frame of answers. */
   readonly encodeReplies: (items: ReadonlyArray<ReplyItem>) => string
   /** An answer in the plain form; `seq` comes back as `ack_seq` where the request had one. */
@@ -289,7 +306,7 @@ const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
   decodeRequests: (text) =>
     Result.flatMap(parseJson(text), (json): Result.Result<RequestFrame, TransportError> => {
       if (!isRecord(json)) return Result.fail(malformed("expected a JSON object"))
-      if (!("v" in json)) return Result.succeed({ form: "plain", seq: readSeq(json["seq"]), request: readPlainBody(json, options) })
+      if (!("v" in json)) return Result.succeed({ form: "plain", seq: readSeq(json["seq"]), request: readPlainBody(json, options), ...traceOf(json) })
       if (json["v"] !== 1) return Result.fail(malformed("this version of the wire is not known; it is 1", "v"))
       if (isWireId(json["client"]) && Array.isArray(json["items"])) {
         return Result.succeed({ form: "joined", client: json["client"], items: json["items"].map((item) => readRequestItem(item, options, fast)) })
@@ -312,7 +329,7 @@ const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
     JSON.stringify({
       v: 1,
       client,
-      items: items.map(({ id, deadlineMs, request }) => ({ id, deadline: deadlineMs, body: toJoinedBody(request) }))
+      items: items.map(({ id, deadlineMs, request, traceparent }) => ({ id, deadline: deadlineMs, traceparent, body: toJoinedBody(request) }))
     }),
   encodeReplies: (items) =>
     JSON.stringify({

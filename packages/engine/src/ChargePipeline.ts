@@ -6,21 +6,17 @@
 import {
   ChargeConflict, ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
   type ChargeRequest, type ClaimedCharge, chargeTerms, FaultPoint, InvalidRequest, LeaseLost, Ledger, LedgerError, type LedgerErrorReason,
-  movedNothing, periodHasBegun, type PipelineError, Rejected, RevisionNotOpened, SpendCap, type GatewayPayment
+  movedNothing, periodHasBegun, type PipelineError, Rejected, RevisionNotOpened, SpendCap, type GatewayPayment, Tracing
 } from "@purser/core"
-import { Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result } from "effect"
+import { Cause, Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result } from "effect"
 import { nextAttemptAfterMs } from "./DunningPolicy.ts"
+import { EngineMetrics, stateWord } from "./EngineMetrics.ts"
 import { mismatchOf } from "./internal/evidence.ts"
 import { forCharge, guardGateway, holdLease } from "./internal/gate.ts"
 import { confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
 import { holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
+import { makeSteps } from "./internal/steps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
-
-const foreignKeys = Metric.counter("purser_foreign_key_mismatch_total", {
-  description: "requests whose sender's idempotency key differs from ours; ours was used"
-})
-const charges = Metric.counter("purser_charges_total", { description: "charges settled by this process, by state" })
-const overruns = Metric.counter("purser_cap_overrun_total", { description: "payments found after their room under the cap was given back" })
 
 const generationsMax = 5
 
@@ -47,6 +43,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const pause = Option.isSome(shared) ? shared.value : Context.get(yield* Layer.build(ChargePause.layerMemory), ChargePause)
       const gateway = yield* guardGateway(yield* ChargeGateway, pause, settings)
       const inWork = new Map<ChargeKey, { readonly request: ChargeRequest; readonly done: Deferred.Deferred<ChargeOutcome, PipelineError> }>()
+      const { step, whole } = yield* makeSteps(() => inWork.size)
 
       const ledgerFailure = (chargeKey: ChargeKey, reason: LedgerErrorReason) => new LedgerError({ reason, chargeKey })
       const reservationOf = ({ attempt, lease, request }: ClaimedCharge) => ({
@@ -59,8 +56,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       })
 
       const release = Effect.fnUntraced(function*(chargeKey: ChargeKey, attempt: number) {
-        yield* cap.release(chargeKey, attempt)
-        yield* ledger.markReleased(chargeKey, attempt)
+        yield* step("release", Effect.andThen(cap.release(chargeKey, attempt), ledger.markReleased(chargeKey, attempt)))
         yield* fault("after-release", chargeKey)
       })
 
@@ -73,7 +69,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */
       const settle = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome) {
         const { chargeKey } = charge.lease
-        const answer = yield* ledger.settle({
+        const answer = yield* step("settle", ledger.settle({
           lease: charge.lease,
           attempt: charge.attempt,
           paymentIntentId,
@@ -82,7 +78,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           ...(outcome._tag === "Declined" ? { nextAttemptAfterMs: yield* nextAttemptAfterMs(settings.dunning, charge.attempt, outcome) } : {})
         }).pipe(
           Effect.retry({ while: (error) => error.isRetryable, schedule: settings.retry })
-        )
+        ))
         yield* fault("after-settle", chargeKey)
         if (answer._tag === "LeaseLost") {
           return yield* ledgerFailure(chargeKey, new LeaseLost({ operation: "settle" }))
@@ -92,7 +88,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           if (movedNothing(answer.outcome)) yield* Effect.ignore(releaseLate(charge))
         }
         if (answer._tag === "Settled") {
-          yield* Metric.update(Metric.withAttributes(charges, { state: answer.outcome._tag }), 1)
+          yield* Metric.update(EngineMetrics.charges.of(stateWord(answer.outcome._tag)), 1)
           if (movedNothing(outcome)) {
             // Left to the sweeper when the store is away: the room is held too long rather than given twice.
             yield* release(chargeKey, charge.attempt).pipe(
@@ -120,7 +116,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           Effect.catch((error) => Effect.as(Effect.logError(`a payment holds no room under the cap: ${error.message}`), 0n))
         )
         if (over > 0n) {
-          yield* Metric.update(overruns, 1)
+          yield* Metric.update(EngineMetrics.overruns, 1)
           yield* Effect.logError(`${request.billingPeriod} ${request.currency} is ${over} minor units over its cap`)
         }
       })
@@ -131,12 +127,13 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const quarantine = Effect.fnUntraced(function*(charge: ClaimedCharge, detail: string) {
         yield* Effect.logError(`quarantined: ${detail}`)
         yield* ledger.quarantine(charge.lease, detail)
+        yield* Metric.update(EngineMetrics.quarantined, 1)
         return yield* ledgerFailure(charge.lease.chargeKey, new ChargeQuarantined({ detail }))
       })
 
       /** Takes room; `undefined` when it was taken, else the outcome of the refusal. */
       const reserve = Effect.fnUntraced(function*(charge: ClaimedCharge) {
-        const taken = yield* Effect.result(cap.reserve(reservationOf(charge)))
+        const taken = yield* Effect.result(step("reserve", cap.reserve(reservationOf(charge))))
         yield* fault("after-reserve", charge.lease.chargeKey)
         if (Result.isSuccess(taken)) return undefined
         const { reason } = taken.failure
@@ -185,7 +182,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const freezeMethod = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string) {
         const paymentMethod = yield* defaultMethod(charge)
         const { generation, lease } = charge
-        const attached = yield* ledger.attach({ lease, generation, paymentIntentId, paymentMethod })
+        const attached = yield* step("attach", ledger.attach({ lease, generation, paymentIntentId, paymentMethod }))
         return attached._tag === "Attached" ? paymentMethod : yield* leaseLost(charge, "attach")
       })
 
@@ -198,7 +195,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           Effect.andThen(keepLease(charge, id, takenAtMs)),
           Effect.andThen(fault("before-confirm", chargeKey))
         )
-        return yield* confirmUntilKnown(gatewayFor(charge), settings, charge, { id, paymentMethod }, beforeTry, fault("after-confirm", chargeKey)).pipe(
+        return yield* step("confirm", confirmUntilKnown(gatewayFor(charge), settings, charge, { id, paymentMethod }, beforeTry, fault("after-confirm", chargeKey))).pipe(
           Effect.flatMap((payment) => decide(charge, payment, takenAtMs)),
           Effect.catchIf(
             (error) => error.reason._tag === "KeyReused" && gateway.isOneCall?.(id) === true,
@@ -257,12 +254,12 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const refusal = yield* reserve(charge)
         if (refusal !== undefined) return refusal
         yield* fault("before-create", chargeKey)
-        const payment = yield* obtain(gatewayFor(charge), settings, charge)
+        const payment = yield* step("create", obtain(gatewayFor(charge), settings, charge))
         yield* fault("after-create", chargeKey)
         const mismatch = mismatchOf(charge, payment)
         if (mismatch !== undefined) return yield* quarantine(charge, mismatch)
         const paymentMethod = charge.paymentMethod ?? (yield* defaultMethod(charge))
-        const attached = yield* ledger.attach({ lease: charge.lease, generation: charge.generation, paymentIntentId: payment.id, paymentMethod })
+        const attached = yield* step("attach", ledger.attach({ lease: charge.lease, generation: charge.generation, paymentIntentId: payment.id, paymentMethod }))
         yield* fault("after-attach", chargeKey)
         if (attached._tag === "Lost") {
           // Where no object has won yet, the next holder is given this very one by its key: it is left to them.
@@ -287,7 +284,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           const id = charge.paymentIntentId
           if (id === null) return yield* onRefusal(charge, null)(fromClaimed(charge, takenAtMs))
           // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
-          return yield* onRefusal(charge, id)(decide(charge, yield* look(gatewayFor(charge), settings, charge, id), takenAtMs))
+          return yield* onRefusal(charge, id)(decide(charge, yield* step("look", look(gatewayFor(charge), settings, charge, id)), takenAtMs))
         }).pipe(
           // Unsettled for now: others may go on after a while, and at once when this worker is being stopped.
           Effect.tapError((error) =>
@@ -301,13 +298,15 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       const claimAndProceed = Effect.fnUntraced(function*(request: ChargeRequest, chargeKey: ChargeKey): Effect.fn.Return<ChargeOutcome, PipelineError> {
         yield* fault("before-claim", chargeKey)
-        const answer = yield* ledger.claim(request, settings.worker)
+        const answer = yield* step("claim", ledger.claim(request, settings.worker))
         switch (answer._tag) {
           case "Claimed":
             return yield* proceed(answer.charge)
           case "AlreadySettled":
+            yield* Metric.update(EngineMetrics.redeliveries.of("settled"), 1)
             return answer.outcome
           case "InProgress":
+            yield* Metric.update(EngineMetrics.redeliveries.of("held"), 1)
             return yield* ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: answer.leaseLeftMs }))
           case "Quarantined":
             return yield* ledgerFailure(chargeKey, new ChargeQuarantined({ detail: answer.detail }))
@@ -318,11 +317,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         }
       })
 
-      const charge = Effect.fn("ChargePipeline.charge")(function*(request: ChargeRequest): Effect.fn.Return<ChargeOutcome, PipelineError> {
+      const charge = Effect.fnUntraced(function*(request: ChargeRequest): Effect.fn.Return<ChargeOutcome, PipelineError> {
         const chargeKey = request.chargeKey
         if (request.senderKey !== undefined && request.senderKey !== chargeKey) {
-          yield* Metric.update(foreignKeys, 1)
-          yield* Effect.logInfo("the sender's idempotency key differs from ours; ours is used")
+          yield* Metric.update(EngineMetrics.foreignKeys, 1)
+          yield* Effect.annotateLogs(Effect.logInfo("the sender's idempotency key differs from ours; ours is used"), { chargeKey })
         }
         if (request.allowFuture !== true && !periodHasBegun(request.billingPeriod, yield* Clock.currentTimeMillis)) {
           return yield* new ChargeError({
@@ -338,6 +337,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const sibling = inWork.get(chargeKey)
         const terms = chargeTerms(request)
         if (sibling !== undefined && JSON.stringify(chargeTerms(sibling.request)) === JSON.stringify(terms)) {
+          yield* Metric.update(EngineMetrics.redeliveries.of("joined"), 1)
           return yield* Deferred.await(sibling.done)
         }
         if (sibling !== undefined) return yield* Effect.andThen(pause.whenOpen, claimAndProceed(request, chargeKey))
@@ -347,17 +347,21 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return yield* Effect.andThen(pause.whenOpen, claimAndProceed(request, chargeKey)).pipe(
           Effect.onExit((exit) => {
             inWork.delete(chargeKey)
+            const failed = Exit.isFailure(exit) ? Cause.findError(exit.cause) : undefined
+            const counted = failed !== undefined && Result.isSuccess(failed) ? Metric.update(EngineMetrics.unsettled.of(failed.success.reason._tag), 1) : Effect.void
             // A delivery that waits here must not die with the one that was interrupted.
-            return Deferred.done(done, Exit.hasInterrupts(exit)
+            return Effect.andThen(counted, Deferred.done(done, Exit.hasInterrupts(exit)
               ? Exit.fail(ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: 0 })))
-              : exit)
+              : exit))
           })
         )
       })
 
+      const said = (effect: Effect.Effect<ChargeOutcome, PipelineError>) =>
+        Effect.tap(effect, (outcome) => Tracing.annotate(() => ({ "purser.outcome": stateWord(outcome._tag) })))
       return ChargePipeline.of({
-        charge,
-        resume: Effect.fn("ChargePipeline.resume")(proceed),
+        charge: (request) => Tracing.traced("ChargePipeline.charge", said(whole(charge(request))), Tracing.ofCharge(request)),
+        resume: (claimed) => Tracing.traced("ChargePipeline.resume", said(proceed(claimed)), Tracing.ofCharge(claimed.request)),
         releaseDue: Effect.fnUntraced(function*(limit) {
           const due = yield* ledger.releaseDue(limit)
           yield* Effect.forEach(due, ({ attempt, chargeKey }) => release(chargeKey, attempt), { concurrency: 64, discard: true })

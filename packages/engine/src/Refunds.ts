@@ -5,15 +5,14 @@
 import {
   AlreadyRefunded, type ChargeError, ChargePause, type ChargeKey, type ClaimedRefund, FaultPoint, Refunded, RefundError, type RefundErrorReason, RefundConflict,
   RefundFailed, RefundGateway, RefundInProgress, type RefundKey, RefundLeaseLost, RefundLedger, type LedgerError, type RefundOutcome, RefundPending,
-  RefundRefused, type RefundRequest, RefundTooLarge, ChargeNotPaid
+  RefundRefused, type RefundRequest, refundStateOf, RefundTooLarge, ChargeNotPaid
 } from "@purser/core"
 import { Clock, type Config, Context, Duration, Effect, Layer, Metric, Option, Result } from "effect"
+import { EngineMetrics } from "./EngineMetrics.ts"
 import { isSpentKey } from "./internal/backoff.ts"
 import { type RefundEvidence, refundOrderOf, refundUntilKnown } from "./internal/refundSteps.ts"
 import { patiently } from "./internal/gatewaySteps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
-
-const refunds = Metric.counter("purser_refunds_total", { description: "refunds settled by this process, by state" })
 
 /** Everything that a refund can fail with. */
 export type RefundFailure = RefundError | LedgerError | ChargeError
@@ -98,7 +97,7 @@ export class Refunds extends Context.Service<Refunds, {
         )
         yield* fault("refund-after-settle", claimed.chargeKey)
         if (answer._tag === "LeaseLost") return yield* failed(claimed.chargeKey, new RefundLeaseLost({ operation: "settle" }))
-        if (answer._tag === "Settled") yield* Metric.update(Metric.withAttributes(refunds, { state: answer.outcome._tag }), 1)
+        if (answer._tag === "Settled") yield* Metric.update(EngineMetrics.refunds.of(refundStateOf[answer.outcome._tag]), 1)
         return answer.outcome
       })
 

@@ -2,9 +2,10 @@
  * Takes up charges that nobody holds any more: a worker died, lost its way to Stripe, or a payment settles later. Any
  * process may run one, any number of them at once; the ledger gives each row to one of them.
  */
-import { type ChargeGateway, ChargePause, Ledger, type LedgerError, type PipelineError, type SpendCap } from "@purser/core"
-import { Config, Context, Duration, Effect, Layer, Option, Result } from "effect"
+import { type ChargeGateway, ChargePause, Ledger, type LedgerError, type PipelineError, type SpendCap, Tracing } from "@purser/core"
+import { Config, Context, Duration, Effect, Layer, Metric, Option, Result } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
+import { EngineMetrics } from "./EngineMetrics.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 import { Refunds, type RefundSweepReport } from "./Refunds.ts"
@@ -47,9 +48,11 @@ export class Sweeper extends Context.Service<Sweeper, {
         const results = yield* Effect.forEach(taken, (charge) =>
           Effect.result(pipeline.resume(charge)).pipe(
             Effect.tap((result) =>
-              Result.isFailure(result)
-                ? Effect.logWarning(`charge ${charge.lease.chargeKey} stays open: ${result.failure.message}`)
-                : Effect.void
+              Metric.update(EngineMetrics.swept.of(Result.isFailure(result) ? "unsettled" : "settled"), 1).pipe(Effect.andThen(
+                Result.isFailure(result)
+                  ? Effect.annotateLogs(Effect.logWarning(`charge ${charge.lease.chargeKey} stays open: ${result.failure.message}`), { chargeKey: charge.lease.chargeKey })
+                  : Effect.void
+              ))
             )
           ), { concurrency })
         return { taken: taken.length, settled: results.filter(Result.isSuccess).length }
@@ -70,7 +73,7 @@ export class Sweeper extends Context.Service<Sweeper, {
 
       const refunds = yield* Effect.serviceOption(Refunds)
 
-      const sweepOnce = Effect.gen(function*() {
+      const sweepOnce = Tracing.traced("Sweeper.sweepOnce", Effect.gen(function*() {
         let taken = 0
         let settled = 0
         for (;;) {
@@ -81,7 +84,7 @@ export class Sweeper extends Context.Service<Sweeper, {
         }
         const report: SweepReport = { taken, settled, unsettled: taken - settled, released: yield* releaseAll }
         return Option.isNone(refunds) ? report : { ...report, refunds: yield* refunds.value.sweepOnce }
-      }).pipe(Effect.withSpan("Sweeper.sweepOnce"))
+      }))
 
       return Sweeper.of({
         sweepOnce,

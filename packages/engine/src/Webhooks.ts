@@ -10,14 +10,12 @@ import {
 } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Result } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
+import { EngineMetrics } from "./EngineMetrics.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { makeObserve, type Observation } from "./internal/observe.ts"
 import { makeNoteReversal } from "./internal/reversals.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 import { Refunds, type RefundFailure } from "./Refunds.ts"
-
-const settledEvents = Metric.counter("purser_webhook_events_total", { description: "webhook events dealt with by this process, by verdict" })
-const refusedCalls = Metric.counter("purser_webhook_refused_total", { description: "webhook calls that were not believed, by reason" })
 
 /** What a call is answered with. `fresh` is false for an event that had come before. */
 export interface WebhookReceipt {
@@ -179,7 +177,7 @@ export class Webhooks extends Context.Service<Webhooks, {
         }
         const { detail, verdict } = result.success
         yield* inbox.finish(event.id, verdict, detail)
-        yield* Metric.update(Metric.withAttributes(settledEvents, { verdict }), 1)
+        yield* Metric.update(EngineMetrics.webhookEvents.of(verdict), 1)
         yield* Effect.logDebug("webhook event").pipe(Effect.annotateLogs({ eventId: event.id, type: event.type, verdict }))
         return true
       })
@@ -199,7 +197,7 @@ export class Webhooks extends Context.Service<Webhooks, {
       return Webhooks.of({
         receive: Effect.fn("Webhooks.receive")(function*(body, signature) {
           const event = yield* source.open(body, signature).pipe(
-            Effect.tapError((error) => Metric.update(Metric.withAttributes(refusedCalls, { reason: error.reason._tag }), 1))
+            Effect.tapError((error) => Metric.update(EngineMetrics.webhookRefused.of(error.reason._tag), 1))
           )
           const fresh = yield* inbox.receive(event)
           if (fresh) yield* Queue.offer(arrived, undefined)

@@ -9,11 +9,10 @@ import { createHash } from "node:crypto"
 import { decodeRows } from "./internal/chargeRow.ts"
 import { detailOf, ledgerUnavailable, retryRolledBack } from "./internal/failures.ts"
 import { bigints, integer, texts } from "./internal/params.ts"
+import { PostgresMetrics } from "./PostgresMetrics.ts"
 
 const waitingMax = 1000
 const batchMax = 100
-
-const dropped = Metric.counter("purser_dead_letters_dropped_total", { description: "bad messages of which nothing was kept", incremental: true })
 
 /** digests, transports, principals, reasons, details, sizes, bodies (hex), limit. A known letter counts; a new one is kept while there is room. */
 const keep = `with t as materialized (select purser.now() as now),
@@ -96,7 +95,7 @@ const make = Effect.gen(function*() {
     ])).pipe(
       Effect.catch((failure) =>
         Effect.andThen(
-          Metric.update(dropped, batch.length),
+          Metric.update(PostgresMetrics.deadLettersDropped, batch.length),
           Effect.logError(`${batch.length} dead letters could not be kept`, detailOf(failure))
         ))
     )
@@ -110,7 +109,7 @@ const make = Effect.gen(function*() {
     bury: (letter) =>
       Effect.suspend(() => {
         const copy = { ...letter, body: letter.body.slice() }
-        return Effect.flatMap(Queue.offer(waiting, { letter: copy, digest: digestOf(copy) }), (taken) => taken ? Effect.void : Metric.update(dropped, 1))
+        return Effect.flatMap(Queue.offer(waiting, { letter: copy, digest: digestOf(copy) }), (taken) => taken ? Effect.void : Metric.update(PostgresMetrics.deadLettersDropped, 1))
       }),
     list: (limit) =>
       Effect.flatMap(sql.unsafe(list, [integer(limit)]), decodeLetters).pipe(

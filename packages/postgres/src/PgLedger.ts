@@ -21,6 +21,7 @@ import * as Sql from "./internal/ledgerWrites.ts"
 import { bigint, boolean, double, integer, text, texts } from "./internal/params.ts"
 import * as Watch from "./internal/watchSql.ts"
 import { makeGrowth } from "./internal/growth.ts"
+import type { BatchedOperation } from "./PostgresMetrics.ts"
 
 /** Settings of the ledger. */
 export interface PgLedgerOptions {
@@ -50,11 +51,13 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const growth = yield* makeGrowth(sql)
 
   const grouped = <I, A>(
+    operation: BatchedOperation,
     keyOf: (input: I) => string,
     execute: (inputs: ReadonlyArray<I>) => Effect.Effect<ReadonlyArray<A>, StoreFailure>,
     follow?: (first: I, later: I) => ((answer: A) => A) | undefined
   ) =>
     GroupCommit.make<I, A, StoreFailure>({
+      operation,
       execute,
       keyOf,
       ...(follow === undefined ? {} : { follow }),
@@ -65,6 +68,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const same = (yes: boolean) => yes ? <A>(answer: A) => answer : undefined
 
   const claim = yield* grouped<Batches.ClaimInput, ClaimAnswer>(
+    "claim",
     (input) => input.chargeKey,
     (inputs) =>
       Effect.tap(Batches.claim(sql, leaseMs)(inputs), (answers) =>
@@ -72,6 +76,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     (first, later) => sameTerms(first, later) ? afterClaim : undefined
   )
   const attach = yield* grouped<AttachInput, AttachAnswer>(
+    "attach",
     (input) => input.lease.chargeKey,
     Batches.attach(sql),
     (a, b) =>
@@ -79,10 +84,11 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
         a.paymentIntentId === b.paymentIntentId && a.lease.epoch === b.lease.epoch && a.generation === b.generation && a.paymentMethod === b.paymentMethod
       )
   )
-  const settle = yield* grouped<SettleInput, SettleAnswer>((input) => input.lease.chargeKey, Batches.settle(sql))
-  const extend = yield* grouped<Lease, boolean>((lease) => lease.chargeKey, Batches.extend(sql, leaseMs), (a, b) => same(a.epoch === b.epoch))
-  const handBack = yield* grouped<Batches.HandBackInput, boolean>((input) => input.lease.chargeKey, Batches.handBack(sql))
+  const settle = yield* grouped<SettleInput, SettleAnswer>("settle", (input) => input.lease.chargeKey, Batches.settle(sql))
+  const extend = yield* grouped<Lease, boolean>("extend", (lease) => lease.chargeKey, Batches.extend(sql, leaseMs), (a, b) => same(a.epoch === b.epoch))
+  const handBack = yield* grouped<Batches.HandBackInput, boolean>("hand_back", (input) => input.lease.chargeKey, Batches.handBack(sql))
   const markReleased = yield* grouped<{ readonly chargeKey: ChargeKey; readonly attempt: number }, boolean>(
+    "mark_released",
     (input) => input.chargeKey,
     Batches.markReleased(sql),
     (a, b) => same(a.attempt === b.attempt)

@@ -72,6 +72,7 @@ const make = Effect.fnUntraced(function*(options: PgSpendCapOptions) {
 
   const decide = yield* GroupCommit.make<Wish, typeof Decision.Type, StoreFailure>({
     ...limits,
+    operation: "reserve",
     keyOf: (wish) => wish.chargeKey,
     execute: (wishes) =>
       retryRolledBack(Effect.flatMap(
@@ -89,6 +90,7 @@ const make = Effect.fnUntraced(function*(options: PgSpendCapOptions) {
   })
   const release = yield* GroupCommit.make<{ readonly chargeKey: ChargeKey; readonly attempt: number }, void, StoreFailure>({
     ...limits,
+    operation: "release",
     keyOf: (input) => input.chargeKey,
     execute: (inputs) =>
       retryRolledBack(

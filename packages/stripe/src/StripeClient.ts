@@ -4,6 +4,7 @@
  *
  * It answers with what Stripe said, whatever the status; it judges nothing and repeats nothing.
  */
+import { Tracing } from "@purser/core"
 import { Cause, Clock, type Config, Context, Effect, type Exit, Layer, Metric, Option, Schema } from "effect"
 import type { Stripe } from "stripe"
 import { makeHideKey, makeScrub } from "./internal/scrub.ts"
@@ -12,6 +13,7 @@ import { type CallEnd, makeSdk, type Prepared } from "./internal/sdk.ts"
 import { CallTimeout, ConnectionFailed, NotSent, StripeCallError } from "./StripeCallError.ts"
 import { checkSettings, stripeConfig, type StripeOptions } from "./StripeConfig.ts"
 import type { StripeConfigError } from "./StripeConfigError.ts"
+import { StripeMetrics } from "./StripeMetrics.ts"
 import { StripeOrigin } from "./StripeOrigin.ts"
 
 /** What Stripe answered. `json` is undefined when the body is not JSON. Header names are lower case. */
@@ -31,24 +33,6 @@ export interface CallOptions {
   /** The connected account, in place of that of the settings. */
   readonly account?: string | undefined
 }
-
-/** Refusals for being too fast, by reason; a limiter that is set right sees none. */
-export const stripeRateLimited = Metric.counter("purser_stripe_rate_limited_total", {
-  description: "answers with status 429, by the reason that Stripe gives",
-  incremental: true
-})
-
-/** Requests by operation and status (`200`, `timeout`, `connection_failed`, `not_sent`, `interrupted`). */
-export const stripeRequests = Metric.counter("purser_stripe_requests_total", {
-  description: "HTTP requests to Stripe by operation and status",
-  incremental: true
-})
-
-/** Milliseconds of a request by operation, waiting for a free connection not included. */
-export const stripeRequestMs = Metric.histogram("purser_stripe_request_ms", {
-  description: "Milliseconds from the request to the last byte of its answer",
-  boundaries: [25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000]
-})
 
 const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Unknown))
 
@@ -141,7 +125,7 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
     Effect.suspend(() => {
       if (status !== 429) return Effect.void
       const reason = headers["stripe-rate-limited-reason"] ?? "none"
-      return Effect.andThen(Metric.update(Metric.withAttributes(stripeRateLimited, { reason }), 1), limiter.slowDown(turn, reason))
+      return Effect.andThen(Metric.update(StripeMetrics.rateLimited.of(reason), 1), limiter.slowDown(turn, reason))
     })
 
   const observed = (operation: string, ready: Effect.Effect<StripeAnswer, StripeCallError>) =>
@@ -152,9 +136,9 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
           const status = statusOf(exit)
           const requestId = exit._tag === "Success" ? exit.value.requestId : null
           const replayed = exit._tag === "Success" && exit.value.replayed
-          yield* Metric.update(Metric.withAttributes(stripeRequests, { operation, status }), 1)
-          yield* Metric.update(Metric.withAttributes(stripeRequestMs, { operation }), elapsedMs)
-          yield* Effect.annotateCurrentSpan({ "stripe.status": status, "stripe.request_id": requestId, "stripe.replayed": replayed })
+          yield* Metric.update(StripeMetrics.requests.of(operation, status), 1)
+          yield* Metric.update(StripeMetrics.requestSeconds.of(operation), elapsedMs / 1000)
+          yield* Tracing.annotate(() => ({ "stripe.status": status, "stripe.replayed": replayed, ...(requestId === null ? {} : { "stripe.request_id": requestId }) }))
           yield* Effect.logDebug("Stripe request").pipe(Effect.annotateLogs({ operation, status, requestId, replayed, elapsedMs }))
         })))
 
@@ -171,9 +155,10 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
   return StripeClient.of({
     scrub,
     call: (operation, use, options = {}) => {
-      const one = call(operation, use, options.account).pipe(
-        Effect.withSpan(`Stripe.${operation}`, { kind: "client", attributes: { "server.address": settings.url.host } })
-      )
+      const one = Tracing.traced(`Stripe.${operation}`, call(operation, use, options.account), () => ({
+        kind: "client",
+        attributes: { "server.address": settings.url.host }
+      }))
       return options.customer === undefined ? one : limiter.alone(`${options.account ?? ""} ${options.customer}`, one)
     }
   })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { StripeClient, type StripeOptions, stripeRequests } from "@purser/stripe"
+import { StripeClient, StripeMetrics, type StripeOptions } from "@purser/stripe"
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Metric, Queue, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { Stripe } from "stripe"
@@ -228,7 +228,7 @@ describe("StripeClient shows", () => {
   it.effect("each request as a count by operation and status", () =>
     Effect.gen(function*() {
       const count = (status: string) =>
-        Effect.map(Metric.value(Metric.withAttributes(stripeRequests, { operation: "counted", status })), (state) => state.count)
+        Effect.map(Metric.value(StripeMetrics.requests.of("counted", status)), (state) => state.count)
       const answers = [http(200, customer), http(429, {}), ""]
       const server = yield* stub(({ socket }) => {
         const bytes = answers.shift()

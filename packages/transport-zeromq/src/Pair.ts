@@ -2,12 +2,12 @@
  * The PAIR pattern: a client and a server in one process, over one in-process connection. It is the least that a socket
  * can be: one peer, no address outside, nothing that another program could reach.
  */
-import { ChargeClient, type ChargeServer, type TransportError } from "@purser/core"
+import type { ChargeClient, ChargeServer, TransportError } from "@purser/core"
 import { type Config, Effect, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
 import { carrierSend } from "./internal/carrier.ts"
-import { charges } from "./internal/chargeClient.ts"
+import { chargeClient, charges } from "./internal/chargeClient.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { millis, settingsOf, windowOf, wireOf } from "./internal/patternOptions.ts"
@@ -55,7 +55,7 @@ const makeClient = Effect.fnUntraced(function*(
     retry: options.retry ?? defaultRetry(3),
     joinMax: Math.min(options.joinMax ?? 64, joinLimit)
   })
-  return ChargeClient.of({ submit: Effect.fn("ChargeClient.submit")((request) => window.submit(request)) })
+  return chargeClient(window)
 })
 
 const makeServer = Effect.fnUntraced(function*(

@@ -6,12 +6,12 @@
  * takes the first answer that is a fact, so that "another worker has it" never comes before the outcome. It spends work to
  * gain one thing: the request is with a living worker at once, whichever of them dies.
  */
-import { ChargeClient, ChargeServer, type TransportError, Unauthorized } from "@purser/core"
+import { type ChargeClient, ChargeServer, type TransportError, Unauthorized } from "@purser/core"
 import { type Config, Effect, Result, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { parseEndpoint } from "./Endpoint.ts"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
-import { charges } from "./internal/chargeClient.ts"
+import { chargeClient, charges } from "./internal/chargeClient.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
 import { senderOf } from "./internal/frameSeal.ts"
 import { loadZeromq } from "./internal/native.ts"
@@ -92,7 +92,7 @@ const makeClient = Effect.fnUntraced(function*(
     // Workers find a bound address again by themselves, and another one could not be bound in its place at once.
     silencesMax: binds ? undefined : limits.silencesMax
   })
-  return ChargeClient.of({ submit: Effect.fn("ChargeClient.submit")((request) => window.submit(request)) })
+  return chargeClient(window)
 })
 
 const makeServer = Effect.fnUntraced(function*(

@@ -4,9 +4,13 @@
  */
 import { Context, Deferred, Effect, Exit, Fiber, Queue, Result } from "effect"
 import { ChargeClient } from "../ChargeClient.ts"
+import type { ChargeOutcome } from "../ChargeOutcome.ts"
+import type { ChargeRequest } from "../ChargeRequest.ts"
 import { type ChargeHandler, ChargeServer } from "../ChargeServer.ts"
 import { LedgerError, LedgerUnavailable } from "../LedgerError.ts"
 import { MemoryNetwork } from "../MemoryNetwork.ts"
+import type { SubmitError } from "../SubmitError.ts"
+import { Tracing } from "../Tracing.ts"
 import { RequestTimeout, RetriesExhausted, TransportError } from "../TransportError.ts"
 import { type ChargeReply, Wire } from "../Wire.ts"
 
@@ -72,30 +76,31 @@ export const makeMemoryTransport: Effect.Effect<Context.Context<ChargeClient | C
     )
   })
 
+  const submit = Effect.fnUntraced(function*(request: ChargeRequest, traceparent: string | undefined): Effect.fn.Return<ChargeOutcome, SubmitError> {
+    const chargeKey = request.chargeKey
+    const frame = wire.encodeRequests("memory", [{ id: chargeKey, deadlineMs: timeoutMs, request, traceparent }])
+    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+      const exit = yield* Effect.exit(submitOnce(frame, chargeKey, attempt))
+      if (Exit.isFailure(exit)) continue
+      const replies = wire.decodeReplies(exit.value)
+      // An answer that cannot be read says nothing about the charge: it counts as lost.
+      if (Result.isFailure(replies)) continue
+      const item = replies.success.find(({ id }) => id === chargeKey)
+      if (item !== undefined) return yield* Effect.fromResult(item.reply)
+    }
+    return yield* new TransportError({ reason: new RetriesExhausted({ endpoint, attempts: attemptsMax }), chargeKey })
+  })
   const client = ChargeClient.of({
-    submit: Effect.fn("ChargeClient.submit")(function*(request) {
-      const chargeKey = request.chargeKey
-      const frame = wire.encodeRequests("memory", [{ id: chargeKey, deadlineMs: timeoutMs, request }])
-      for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-        const exit = yield* Effect.exit(submitOnce(frame, chargeKey, attempt))
-        if (Exit.isFailure(exit)) continue
-        const replies = wire.decodeReplies(exit.value)
-        // An answer that cannot be read says nothing about the charge: it counts as lost.
-        if (Result.isFailure(replies)) continue
-        const item = replies.success.find(({ id }) => id === chargeKey)
-        if (item !== undefined) return yield* Effect.fromResult(item.reply)
-      }
-      return yield* new TransportError({ reason: new RetriesExhausted({ endpoint, attempts: attemptsMax }), chargeKey })
-    })
+    submit: (request) => Tracing.sending("ChargeClient.submit", (traceparent) => submit(request, traceparent), Tracing.ofCharge(request))
   })
 
   const handle = Effect.fnUntraced(function*(handler: ChargeHandler, { answer, frame }: Delivery) {
     const decoded = wire.decodeRequests(frame)
     if (Result.isFailure(decoded) || decoded.success.form === "plain") return
-    const replies = yield* Effect.forEach(decoded.success.items, ({ id, request }) =>
+    const replies = yield* Effect.forEach(decoded.success.items, ({ id, request, traceparent }) =>
       Result.isFailure(request)
         ? Effect.succeed({ id, reply: Result.fail(request.failure) })
-        : Effect.map(answerOf(handler, request.success), (reply) => ({ id, reply })))
+        : Effect.map(Tracing.serving("ChargeServer.handle", traceparent, answerOf(handler, request.success), Tracing.ofCharge(request.success)), (reply) => ({ id, reply })))
     yield* answer(wire.encodeReplies(replies))
   })
 

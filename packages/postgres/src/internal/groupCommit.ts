@@ -7,11 +7,15 @@
  * never inside a caller's transaction; a caller that is interrupted leaves the queue, or its answer is dropped. The queue
  * is as long as there are callers, each of whom waits.
  */
-import { Deferred, Effect, Exit, type Scope } from "effect"
+import { Measures, MetricSeries, Tracing } from "@purser/core"
+import { Deferred, Effect, Exit, Metric, type Scope, type Tracer } from "effect"
+import { type BatchedOperation, PostgresMetrics } from "../PostgresMetrics.ts"
 
 interface Entry<I, A, E> {
   readonly input: I
   readonly done: Deferred.Deferred<A, E>
+  /** The span in which the call was made, when somebody traces. */
+  readonly span: Tracer.AnySpan | undefined
 }
 
 /** A later input of the same key, and how its answer follows from the leader's. */
@@ -23,6 +27,8 @@ interface Follower<I, A, E> {
 
 /** One operation's queue. */
 export interface GroupCommitOptions<I, A, E> {
+  /** What traces and metrics call it; without a name nothing is said of it. */
+  readonly operation?: BatchedOperation
   /** Answers every input, in order. */
   readonly execute: (inputs: ReadonlyArray<I>) => Effect.Effect<ReadonlyArray<A>, E>
   /** What no batch may hold twice. */
@@ -35,6 +41,19 @@ export interface GroupCommitOptions<I, A, E> {
   readonly inFlight: number
 }
 
+/** Of a batch that many charges share, no more are named than tools show. */
+const linksMax = 128
+
+/** The batch hangs in the trace of its first call; the traces of the others are linked. */
+const batchSpan = (spans: ReadonlyArray<Tracer.AnySpan | undefined>) => (): Tracer.SpanOptionsNoTrace => {
+  const [parent, ...others] = spans.filter((span) => span !== undefined)
+  return {
+    kind: "client",
+    attributes: { "purser.batch_size": spans.length },
+    ...(parent === undefined ? { root: true } : { parent, links: others.slice(0, linksMax).map((span) => ({ span, attributes: {} })) })
+  }
+}
+
 /** Makes the operation. */
 export const make = <I, A, E>(
   options: GroupCommitOptions<I, A, E>
@@ -42,6 +61,16 @@ export const make = <I, A, E>(
   Effect.gen(function*() {
     const scope = yield* Effect.scope
     const context = yield* Effect.context<never>()
+    const { operation } = options
+    const measures = yield* Measures
+    const observed = (entries: ReadonlyArray<Entry<I, A, E>>, batch: Effect.Effect<ReadonlyArray<A>, E>): Effect.Effect<ReadonlyArray<A>, E> => {
+      if (operation === undefined) return batch
+      const timed = measures ? MetricSeries.timed(PostgresMetrics.batchSeconds.of(operation), batch) : batch
+      return Effect.andThen(
+        Metric.update(PostgresMetrics.batchSize.of(operation), entries.length),
+        Tracing.traced(`ledger.${operation}`, timed, batchSpan(entries.map(({ span }) => span)))
+      )
+    }
     let queue: Array<Entry<I, A, E>> = []
     let running = 0
     let closed = false
@@ -70,7 +99,7 @@ export const make = <I, A, E>(
     }
 
     const run = (entries: ReadonlyArray<Entry<I, A, E>>, answers: Map<Entry<I, A, E>, Exit.Exit<A, E>>): Effect.Effect<void> =>
-      Effect.flatMap(Effect.exit(options.execute(entries.map((entry) => entry.input))), (exit) => {
+      Effect.flatMap(Effect.exit(observed(entries, options.execute(entries.map((entry) => entry.input)))), (exit) => {
         if (Exit.isSuccess(exit)) {
           entries.forEach((entry, index) => answers.set(entry, Exit.succeed(exit.value[index]!)))
           return Effect.void
@@ -108,9 +137,9 @@ export const make = <I, A, E>(
 
     return (input) =>
       Effect.uninterruptibleMask((restore) =>
-        Effect.suspend(() => {
+        Effect.withFiber((fiber) => {
           if (closed) return Effect.interrupt
-          const entry: Entry<I, A, E> = { input, done: Deferred.makeUnsafe<A, E>() }
+          const entry: Entry<I, A, E> = { input, done: Deferred.makeUnsafe<A, E>(), span: Tracing.spanOf(fiber) }
           queue.push(entry)
           const starts = running < options.inFlight
           if (starts) running += 1

@@ -1,10 +1,9 @@
 /** What the clients of all patterns share: the service of charges, and how texts are carried. */
-import { ChargeClient, type ChargeOutcome, type ChargeRequest, type SubmitError, type WireCodec } from "@purser/core"
+import { ChargeClient, type ChargeOutcome, type ChargeRequest, type SubmitError, Tracing, type WireCodec } from "@purser/core"
 import type { PatternClientOptions } from "../PatternOptions.ts"
 import { Result } from "effect"
 import type { ReplyOf } from "./errand.ts"
 import { plainClientWire } from "./plainClientWire.ts"
-import { traced } from "./traced.ts"
 import type { ClientWire, WindowClient } from "./windowClient.ts"
 
 /** What errors of the transport call a charge. */
@@ -29,4 +28,6 @@ export const textRequests = { keyOf: () => null, sizeOf: (text: string) => text.
 
 /** The service of charges over what carries them. */
 export const chargeClient = ({ submit }: Pick<WindowClient<ChargeRequest, ChargeOutcome, SubmitError>, "submit">): ChargeClient["Service"] =>
-  ChargeClient.of({ submit: (request) => traced("ChargeClient.submit", submit(request)) })
+  ChargeClient.of({
+    submit: (request) => Tracing.sending("ChargeClient.submit", (traceparent) => submit(request, traceparent), Tracing.ofCharge(request))
+  })

@@ -2,7 +2,7 @@
  * Charge requests at the serving side: from text to handler calls and back, in the form in which they were asked.
  * A handler's failure is an answer as it is; a handler that dies, or is cut short, is a trouble with unknown outcome.
  */
-import { type ChargeHandler, type ChargeOutcome, type ChargeReply, type ChargeRequest, LedgerError, LedgerUnavailable, type PipelineError, TransportError, type TransportErrorReason, type WireCodec } from "@purser/core"
+import { type ChargeHandler, type ChargeOutcome, type ChargeReply, type ChargeRequest, LedgerError, LedgerUnavailable, type PipelineError, Tracing, TransportError, type TransportErrorReason, type WireCodec } from "@purser/core"
 import { Effect, Metric, Result } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { ReplyApp } from "./replyApp.ts"
@@ -18,6 +18,7 @@ const died = (request: ChargeRequest): ChargeReply =>
 /** Builds the app of a handler. */
 export const makeChargeReplies = (handler: ChargeHandler, wire: WireCodec): ReplyApp<ChargeRequest, ChargeReply, ChargeOutcome, PipelineError> => ({
   handle: handler,
+  span: { name: "ChargeServer.handle", details: Tracing.ofCharge },
   success: Result.succeed,
   failure: Result.fail,
   died: (request, cause) =>
@@ -38,7 +39,7 @@ export const makeChargeReplies = (handler: ChargeHandler, wire: WireCodec): Repl
     }
     // A plain message is one request: with a bad field nothing of it can be served.
     return Result.succeed({
-      items: [{ id: "", deadlineMs: Number.MAX_SAFE_INTEGER, request: frame.request }],
+      items: [{ id: "", deadlineMs: Number.MAX_SAFE_INTEGER, request: frame.request, traceparent: frame.traceparent }],
       divisible: false,
       malformed: Result.isFailure(frame.request) ? frame.request.failure.reason : undefined,
       encode: (replies) => wire.encodePlainReply(replies[0]!.reply, frame.seq)

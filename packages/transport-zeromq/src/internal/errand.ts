@@ -15,6 +15,8 @@ export type ReplyOf<A, E> = Result.Result<A, E | TransportError>
 export interface Errand<Req, A, E> {
   readonly id: string
   readonly request: Req
+  /** The span in which it was asked, when somebody traces; the same at each attempt. */
+  readonly traceparent: string | undefined
   /** Gets the answer, once, and the errand's place. */
   readonly done: (reply: ReplyOf<A, E>, index: number) => void
   /** Its place among those that were submitted together. */
@@ -36,9 +38,16 @@ export interface Errand<Req, A, E> {
 const none: ReadonlyArray<TransportError> = []
 
 /** Makes an errand that waits for room. */
-export const makeErrand = <Req, A, E>(id: string, request: Req, done: Errand<Req, A, E>["done"], index = 0): Errand<Req, A, E> => ({
+export const makeErrand = <Req, A, E>(
+  id: string,
+  request: Req,
+  traceparent: string | undefined,
+  done: Errand<Req, A, E>["done"],
+  index = 0
+): Errand<Req, A, E> => ({
   id,
   request,
+  traceparent,
   done,
   index,
   step: undefined,

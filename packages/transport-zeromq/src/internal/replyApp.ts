@@ -1,5 +1,5 @@
 /** What a reply service needs to know of the messages that it serves: reading requests, running them, writing answers. */
-import type { TransportError, TransportErrorReason } from "@purser/core"
+import type { SpanDetails, TransportError, TransportErrorReason } from "@purser/core"
 import { type Cause, type Effect, Result } from "effect"
 
 /** One request of a frame, or why it cannot be read. `deadlineMs` counts from receipt. */
@@ -7,6 +7,8 @@ export interface ReplyAsk<Req> {
   readonly id: string
   readonly deadlineMs: number
   readonly request: Result.Result<Req, TransportError>
+  /** The sender's span, when it traces. */
+  readonly traceparent?: string | undefined
   /** Of one that cannot be read, what came. */
   readonly source?: unknown
 }
@@ -32,6 +34,8 @@ export interface ReplyCall<Req, Reply> {
 export interface ReplyApp<Req, Reply, A, E> {
   readonly read: (text: string) => Result.Result<ReplyCall<Req, Reply>, TransportErrorReason>
   readonly handle: (request: Req) => Effect.Effect<A, E>
+  /** What the span of a handled request is called, and says. */
+  readonly span: { readonly name: string; readonly details: (request: Req) => SpanDetails | undefined }
   readonly success: (value: A) => Reply
   readonly failure: (error: E) => Reply
   /** The answer for a request whose handler died or was interrupted; it may log. */

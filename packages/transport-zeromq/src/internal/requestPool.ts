@@ -41,6 +41,7 @@ class Unanswered extends Data.TaggedError("Unanswered")<{}> {}
 interface Entry<Req, A, E> {
   readonly id: string
   readonly request: Req
+  readonly traceparent: string | undefined
   /** Gets the answer; use `end`. */
   readonly done: (exit: Exit.Exit<A, E | TransportError>) => void
   /** Servers' refusals, at most one an attempt. */
@@ -110,7 +111,7 @@ const work = Effect.fnUntraced(function*<Req, A, E>(
     if (attempts === 1 && first !== undefined) return Effect.andThen(pirate.recycle, Effect.fail(first))
     return pirate.ask(
       attempts,
-      (client) => options.wire.encodeRequests(client, open.map(({ id, request }) => ({ id, request, deadlineMs: options.timeoutMs }))),
+      (client) => options.wire.encodeRequests(client, open.map(({ id, request, traceparent }) => ({ id, request, traceparent, deadlineMs: options.timeoutMs }))),
       (frames) => Effect.suspend(() => distribute(options, open, frames, run) ? Effect.void : Effect.fail(new Unanswered()))
     )
   })
@@ -207,7 +208,7 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
       for (const one of some) one.onAbandon = noop
     }
     const asked = slot.pirate.askNow(
-      (client) => wire.encodeRequests(client, some.map(({ id, request }) => ({ id, request, deadlineMs: timeoutMs }))),
+      (client) => wire.encodeRequests(client, some.map(({ id, request, traceparent }) => ({ id, request, traceparent, deadlineMs: timeoutMs }))),
       (answer) => {
         settle()
         if (answer instanceof TransportError) persist(slot, some, answer)
@@ -261,7 +262,7 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
     })
   )
 
-  const submit = (request: Req) =>
+  const submit = (request: Req, traceparent: string | undefined) =>
     Effect.callback<A, E | TransportError>((resume) => {
       if (closed) return resume(Effect.fail(withKey(closedError, keyOf(request))))
       if (waiting >= options.waitingMax) {
@@ -270,6 +271,7 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
       const entry: One = {
         id: nextId(),
         request,
+        traceparent,
         done: (exit) => {
           entries.delete(entry)
           resume(exit)
@@ -291,10 +293,10 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
     })
   return {
     submit,
-    submitAll: (from, write) =>
+    submitAll: (from, write, traceparent) =>
       Effect.forEach(from, (one) => {
         const request = write(one)
-        return Effect.result(Result.isSuccess(request) ? submit(request.success) : Effect.fail(request.failure))
+        return Effect.result(Result.isSuccess(request) ? submit(request.success, traceparent) : Effect.fail(request.failure))
       }, { concurrency: "unbounded" })
   }
 })

@@ -1,8 +1,7 @@
 /** The two sides of a service whose messages are schemas, on any pattern's sockets. */
-import { MalformedMessage, TransportError } from "@purser/core"
+import { MalformedMessage, Tracing, TransportError } from "@purser/core"
 import { Effect, Result } from "effect"
 import type { ServiceClient, ServiceOptions } from "../ServiceMessages.ts"
-import { traced } from "./traced.ts"
 import { jsonWriter, makeTypedWire, type Messages } from "./typedWire.ts"
 import type { ClientWire, WindowClient } from "./windowClient.ts"
 
@@ -27,8 +26,8 @@ export const makeTypedClient = <Req, Rep, Err, E, R>(
     return {
       request: (request) => {
         const text = write(request)
-        return Result.isFailure(text) ? Effect.fail(text.failure) : traced("ServiceClient.request", carried.submit(text.success))
+        return Result.isFailure(text) ? Effect.fail(text.failure) : Tracing.sending("ServiceClient.request", (traceparent) => carried.submit(text.success, traceparent))
       },
-      requestAll: (requests) => traced("ServiceClient.requestAll", carried.submitAll(requests, write))
+      requestAll: (requests) => Tracing.sending("ServiceClient.requestAll", (traceparent) => carried.submitAll(requests, write, traceparent))
     }
   })

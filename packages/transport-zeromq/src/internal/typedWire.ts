@@ -4,7 +4,7 @@
  * A request is written once, by its sender, however often it is sent; a frame is put together from texts. Schemas are
  * compiled once, must need no services and must not be asynchronous.
  */
-import { MalformedMessage, PeerLost, TransportError, type TransportErrorReason } from "@purser/core"
+import { MalformedMessage, PeerLost, Tracing, TransportError, type TransportErrorReason } from "@purser/core"
 import { type Cause, Effect, Metric, Result, Schema } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { ReplyOf } from "./errand.ts"
@@ -62,8 +62,9 @@ export const makeTypedWire = <Req, Rep, Err>(messages: Messages<Req, Rep, Err>):
     encodeRequests: (client, items) => {
       let text = `{"v":1,"client":${JSON.stringify(client)},"items":[`
       for (let index = 0; index < items.length; index++) {
-        const { deadlineMs, id, request } = items[index]!
-        text += `${index === 0 ? "" : ","}{"id":"${id}","deadline":${deadlineMs},"body":${request}}`
+        const { deadlineMs, id, request, traceparent } = items[index]!
+        const trace = traceparent === undefined ? "" : `,"traceparent":"${traceparent}"`
+        text += `${index === 0 ? "" : ","}{"id":"${id}","deadline":${deadlineMs}${trace},"body":${request}}`
       }
       return `${text}]}`
     },
@@ -102,7 +103,7 @@ export const makeTypedReplies = <Req, Rep, Err>(
   const writeError = messages.error === undefined ? undefined : jsonWriter(messages.error)
   const lost = refusalText(new PeerLost({ endpoint: label }))
   const refuse = (detail: string) => new TransportError({ reason: malformed(detail), chargeKey: null })
-  const ask = ({ body, deadline, id }: Record<string, unknown>): ReplyAsk<Req> => {
+  const ask = ({ body, deadline, id, traceparent }: Record<string, unknown>): ReplyAsk<Req> => {
     const known = typeof id === "string" && id.length > 0 && id.length <= 255
     const source = { id, deadline, body }
     if (!known || typeof deadline !== "number" || deadline <= 0) {
@@ -110,11 +111,12 @@ export const makeTypedReplies = <Req, Rep, Err>(
     }
     const request = decodeRequest(body)
     return Result.isSuccess(request)
-      ? { id, deadlineMs: deadline, request: Result.succeed(request.success) }
+      ? { id, deadlineMs: deadline, request: Result.succeed(request.success), traceparent: Tracing.isTraceparent(traceparent) ? traceparent : undefined }
       : { id, deadlineMs: deadline, request: Result.fail(refuse(request.failure.message)), source }
   }
   return {
     handle,
+    span: { name: "ServiceServer.handle", details: () => undefined },
     success: (value) => {
       const text = writeReply(value)
       return Result.isSuccess(text) ? `{"reply":${text.success}}` : lost

@@ -20,7 +20,10 @@ import { type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
 
 /** How a window's requests and answers are written. No function throws. */
 export interface ClientWire<Req, A, E> {
-  readonly encodeRequests: (client: string, items: ReadonlyArray<{ readonly id: string; readonly deadlineMs: number; readonly request: Req }>) => string
+  readonly encodeRequests: (
+    client: string,
+    items: ReadonlyArray<{ readonly id: string; readonly deadlineMs: number; readonly request: Req; readonly traceparent?: string | undefined }>
+  ) => string
   /** A socket with one frame on its way says what it has asked: an answer may leave out what it belongs to. */
   readonly decodeReplies: (
     text: string,
@@ -49,13 +52,14 @@ export interface WindowClientSettings<Req, A, E> {
   readonly sizeOf?: ((request: Req) => number) | undefined
 }
 
-/** Sends requests and waits for their answers. */
+/** Sends requests and waits for their answers; `traceparent` names the span in which they are asked. */
 export interface WindowClient<Req, A, E> {
-  readonly submit: (request: Req) => Effect.Effect<A, E | TransportError>
+  readonly submit: (request: Req, traceparent: string | undefined) => Effect.Effect<A, E | TransportError>
   /** A result for each, in order. `write` makes a request of each when its turn has come, or says why it is none. */
   readonly submitAll: <From>(
     from: ReadonlyArray<From>,
-    write: (one: From) => Result.Result<Req, TransportError>
+    write: (one: From) => Result.Result<Req, TransportError>,
+    traceparent: string | undefined
   ) => Effect.Effect<ReadonlyArray<ReplyOf<A, E>>>
 }
 
@@ -250,12 +254,12 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     }
 
     return {
-      submit: (request) =>
+      submit: (request, traceparent) =>
         Effect.callback((resume) => {
-          const errand = begin(makeErrand(nextId(), request, (reply) => resume(Result.isSuccess(reply) ? Effect.succeed(reply.success) : Effect.fail(reply.failure))))
+          const errand = begin(makeErrand(nextId(), request, traceparent, (reply) => resume(Result.isSuccess(reply) ? Effect.succeed(reply.success) : Effect.fail(reply.failure))))
           return Effect.sync(() => abandon(errand))
         }),
-      submitAll: (from, write) =>
+      submitAll: (from, write, traceparent) =>
         Effect.callback((resume) => {
           const replies = Array.from<ReplyOf<A, E>>({ length: from.length })
           let left = from.length
@@ -270,7 +274,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
             while (at < from.length) {
               const index = at++
               const request = write(from[index]!)
-              if (Result.isSuccess(request)) return makeErrand(nextId(), request.success, done, index)
+              if (Result.isSuccess(request)) return makeErrand(nextId(), request.success, traceparent, done, index)
               done(Result.fail(request.failure), index)
             }
             return undefined

@@ -2,7 +2,7 @@
  * The requests that a service has taken: as many handlers run at a time as may, the others wait in order, each answer goes
  * to the outbox. A closing service begins nothing new, and what is cut short is answered with an unknown outcome.
  */
-import { Backpressure, PeerLost, PeerUnreachable, type TransportErrorReason } from "@purser/core"
+import { Backpressure, PeerLost, PeerUnreachable, Tracing, type TransportErrorReason } from "@purser/core"
 import { Cause, Clock, type Context, Effect, Exit, type Fiber, Latch, Result } from "effect"
 import { makeLine } from "./line.ts"
 import type { Outbox, WayBack } from "./outbox.ts"
@@ -55,6 +55,7 @@ export const makeWorkbench = <Req, Reply, A, E>(
 ): Effect.Effect<Workbench<Req, Reply>> =>
   Effect.gen(function*() {
     const clock = yield* Clock.Clock
+    const traces = yield* Tracing.isOn
     const idle = yield* Latch.make(false)
     const waiting = makeLine<Job<Req, Reply>>()
     const running = new Set<Job<Req, Reply>>()
@@ -96,9 +97,9 @@ export const makeWorkbench = <Req, Reply, A, E>(
       const made = Result.try({ try: () => app.handle(request), catch: (defect) => defect })
       const effect = Result.isSuccess(made) ? made.success : Effect.die(made.failure)
       // One that is done already needs no fiber.
-      if (Exit.isExit(effect)) return ended(job, effect as Exit.Exit<A, E>)
+      if (Exit.isExit(effect) && !traces) return ended(job, effect as Exit.Exit<A, E>)
       running.add(job)
-      const fiber = Effect.runForkWith(frame.context)(effect)
+      const fiber = Effect.runForkWith(frame.context)(traces ? Tracing.serving(app.span.name, ask.traceparent, effect, app.span.details(request)) : effect)
       job.fiber = fiber
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) {
