@@ -1,0 +1,65 @@
+/**
+ * The contract of looking at billing runs from outside: which there are, how each stands, and how it came there.
+ *
+ * It changes nothing. One look at a run reads all of its rows, so that callers keep the answer for a while where a run
+ * is large.
+ */
+import { Context, type Effect } from "effect"
+import type { LedgerError } from "./LedgerError.ts"
+import type { RunRowReport } from "./RunLedger.ts"
+
+/** One run. Times on the store's clock. */
+export interface RunLine {
+  readonly runId: string
+  readonly source: string
+  /** The word of the run book, for example `staging`, `planned`, `finished`, `stopped`. */
+  readonly state: string
+  readonly begunAtMs: number
+  readonly plannedAtMs: number | null
+  readonly finishedAtMs: number | null
+  readonly rows: number
+  /** Rows whose charge the ledger knew before. */
+  readonly present: number
+}
+
+/** Rows of one namespace, period, currency and state. Sums in minor units. */
+export interface RunGroup {
+  readonly namespace: string
+  readonly billingPeriod: string
+  readonly currency: string
+  readonly state: RunRowReport["state"]
+  readonly rows: number
+  readonly amountMinor: bigint
+  readonly receivedMinor: bigint
+  readonly settledBefore: number
+  /** Rows that settled within the last minute. */
+  readonly settledLastMinute: number
+}
+
+/** How many rows stood where at the end of one slice of the run's time. */
+export interface RunSlice {
+  readonly atMs: number
+  readonly waiting: number
+  readonly inWork: number
+  readonly succeeded: number
+  readonly declined: number
+  readonly other: number
+}
+
+/** A run with its numbers. */
+export interface RunView {
+  readonly run: RunLine
+  readonly groups: ReadonlyArray<RunGroup>
+  /** Equal slices from the plan until now, or until the run's end. */
+  readonly slices: ReadonlyArray<RunSlice>
+  /** When this was read. */
+  readonly atMs: number
+}
+
+/** The statistics. Every method needs nothing and fails with `LedgerError` only. */
+export class RunStats extends Context.Service<RunStats, {
+  /** Runs, the newest first; `before` is the beginning of the last one that the caller has. */
+  readonly list: (before: number | null, limit: number) => Effect.Effect<ReadonlyArray<RunLine>, LedgerError>
+  /** One run, in so many slices of time. */
+  readonly view: (runId: string, slices: number) => Effect.Effect<RunView | undefined, LedgerError>
+}>()("@purser/core/RunStats") {}

@@ -1,0 +1,133 @@
+/**
+ * Runs seen from outside, on PostgreSQL (or PGlite). How a run came to stand where it stands is read from the times that its
+ * charges bear, so that the picture is whole even if nobody watched.
+ */
+import { type RunGroup, type RunLine, type RunSlice, RunStats } from "@purser/core"
+import { Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { StateColumn } from "./internal/chargeRow.ts"
+import { double, integer, text } from "./internal/params.ts"
+import * as Sql from "./internal/runStatsSql.ts"
+import { asker } from "./internal/storeQuery.ts"
+
+const RunRow = Schema.Struct({
+  run_id: Schema.String,
+  source: Schema.String,
+  state: Schema.String,
+  begun_at_ms: Schema.Finite,
+  planned_at_ms: Schema.NullOr(Schema.Finite),
+  finished_at_ms: Schema.NullOr(Schema.Finite),
+  rows: Schema.BigInt,
+  present: Schema.BigInt
+})
+const FoundRow = Schema.Struct({ ...RunRow.fields, now_ms: Schema.Finite })
+const GroupRow = Schema.Struct({
+  namespace: Schema.String,
+  billing_period: Schema.String,
+  currency: Schema.String,
+  state: Schema.Union([StateColumn, Schema.Literals(["conflict", "quarantined", "staged"])]),
+  settled_slice: Schema.NullOr(Schema.Int),
+  claimed_slice: Schema.NullOr(Schema.Int),
+  rows: Schema.BigInt,
+  amount_minor: Schema.String,
+  received_minor: Schema.String,
+  settled_before: Schema.BigInt,
+  settled_last_minute: Schema.BigInt
+})
+
+const runOf = (row: typeof RunRow.Type): RunLine => ({
+  runId: row.run_id,
+  source: row.source,
+  state: row.state,
+  begunAtMs: row.begun_at_ms,
+  plannedAtMs: row.planned_at_ms,
+  finishedAtMs: row.finished_at_ms,
+  rows: Number(row.rows),
+  present: Number(row.present)
+})
+
+const groupsOf = (rows: ReadonlyArray<typeof GroupRow.Type>): ReadonlyArray<RunGroup> => {
+  const groups = new Map<string, RunGroup>()
+  for (const row of rows) {
+    const key = JSON.stringify([row.namespace, row.billing_period, row.currency, row.state])
+    const known = groups.get(key)
+    groups.set(key, {
+      namespace: row.namespace,
+      billingPeriod: row.billing_period,
+      currency: row.currency,
+      state: row.state,
+      rows: (known?.rows ?? 0) + Number(row.rows),
+      amountMinor: (known?.amountMinor ?? 0n) + BigInt(row.amount_minor),
+      receivedMinor: (known?.receivedMinor ?? 0n) + BigInt(row.received_minor),
+      settledBefore: (known?.settledBefore ?? 0) + Number(row.settled_before),
+      settledLastMinute: (known?.settledLastMinute ?? 0) + Number(row.settled_last_minute)
+    })
+  }
+  return [...groups.values()]
+}
+
+type Fate = "succeeded" | "declined" | "other"
+const fateOf = (state: RunGroup["state"]): Fate => state === "succeeded" || state === "declined" ? state : "other"
+
+/** Sums up what settled and what was claimed by the end of each slice; `settled_slice` 0 is before the run's time. */
+const slicesOf = (rows: ReadonlyArray<typeof GroupRow.Type>, count: number, fromMs: number, toMs: number): ReadonlyArray<RunSlice> => {
+  const blank = () => ({ claimed: 0, succeeded: 0, declined: 0, other: 0 })
+  const steps = Array.from({ length: count + 1 }, blank)
+  let total = 0
+  for (const row of rows) {
+    const n = Number(row.rows)
+    total += n
+    const clamp = (slice: number) => Math.min(Math.max(slice, 0), count)
+    const before = row.settled_before > 0n || row.state === "conflict"
+    if (before) {
+      steps[0]!.claimed += n
+      steps[0]![fateOf(row.state)] += n
+      continue
+    }
+    if (row.claimed_slice !== null) steps[clamp(row.claimed_slice)]!.claimed += n
+    if (row.settled_slice !== null) {
+      // What was refused before anybody claimed it was never in work.
+      if (row.claimed_slice === null) steps[clamp(row.settled_slice)]!.claimed += n
+      steps[clamp(row.settled_slice)]![fateOf(row.state)] += n
+    }
+  }
+  const sum = blank()
+  return steps.map((step, index) => {
+    sum.claimed += step.claimed
+    sum.succeeded += step.succeeded
+    sum.declined += step.declined
+    sum.other += step.other
+    return {
+      atMs: fromMs + (toMs - fromMs) * index / count,
+      waiting: total - sum.claimed,
+      inWork: sum.claimed - sum.succeeded - sum.declined - sum.other,
+      succeeded: sum.succeeded,
+      declined: sum.declined,
+      other: sum.other
+    }
+  })
+}
+
+const make = Effect.gen(function*() {
+  const ask = asker(yield* SqlClient.SqlClient)
+  return RunStats.of({
+    list: (before, limit) =>
+      Effect.map(ask("list runs", Sql.list, [double(before), integer(limit)], RunRow), (rows) => rows.map(runOf)),
+    view: Effect.fn("RunStats.view")(function*(runId, slices) {
+      const [found] = yield* ask("find run", Sql.find, [text(runId)], FoundRow)
+      if (found === undefined) return undefined
+      const run = runOf(found)
+      const fromMs = run.plannedAtMs ?? run.begunAtMs
+      // An empty span has no slices.
+      const toMs = Math.max(run.finishedAtMs ?? found.now_ms, fromMs + 1)
+      const rows = yield* ask("view run", Sql.groups, [text(runId), double(fromMs), double(toMs), integer(slices)], GroupRow)
+      return { run, groups: groupsOf(rows), slices: slicesOf(rows, slices, fromMs, toMs), atMs: found.now_ms }
+    })
+  })
+})
+
+/** The statistics' layer. */
+export const PgRunStats: {
+  /** Over the tables of `PgRunLedger`. */
+  readonly layer: Layer.Layer<RunStats, never, SqlClient.SqlClient>
+} = { layer: Layer.effect(RunStats, make) }

@@ -1,0 +1,73 @@
+/**
+ * The statements about what waits for a person. Lists walk the small indexes of what is in work, quarantined or in
+ * conflict; an act changes its row and writes the event of the charge in one statement.
+ */
+import { lineColumns } from "./searchSql.ts"
+
+const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
+const upTo = (from: string) => `(select count(*)::integer from (select 1 from ${from} limit $1::integer) x)`
+/** A lease that ran out and was not taken up again; `grace` leaves the sweepers their time. */
+const lost = (grace: string) => `c.lease_until < purser.now() - ${grace} and c.quarantine is null`
+
+/** most, grace in ms */
+export const counts = `select ${upTo(`purser.charges c where ${lost("$2::float8 * interval '1 millisecond'")}`)} as unresolved,
+  ${upTo("purser.charges c where c.quarantine is not null")} as quarantined,
+  ${upTo("purser.run_conflicts r where r.resolved_at is null")} as conflicts,
+  ${upTo("purser.dead_letters")} as dead_letters,
+  ${upTo("purser.unknown_objects o where o.resolved_at is null")} as unknown_objects`
+
+/** grace in ms, limit */
+export const unresolved = `select ${lineColumns}, ${epochMs("c.lease_until")} as since_ms, c.lease_worker as worker, e.detail as last_detail
+from (select * from purser.charges c where ${lost("$1::float8 * interval '1 millisecond'")} order by c.lease_until limit $2::integer) c
+left join lateral (select v.detail from purser.charge_events v where v.charge_key = c.charge_key order by v.seq desc limit 1) e on true
+order by c.lease_until`
+
+/** after key, limit */
+export const quarantined = `select ${lineColumns} from purser.charges c
+where c.quarantine is not null and c.charge_key > $1::text order by c.charge_key limit $2::integer`
+
+const conflictColumns = `${lineColumns}, r.run_id, r.line, coalesce(n.source, '') as source, ${epochMs("r.seen_at")} as seen_at_ms,
+  r.amount_minor as file_amount_minor, r.currency as file_currency, r.stripe_customer_id as file_stripe_customer_id,
+  r.payment_method as file_payment_method, c.payment_method as kept_payment_method, ${epochMs("r.resolved_at")} as resolved_at_ms`
+
+/** after run, after line, limit */
+export const conflicts = `select ${conflictColumns}
+from (select * from purser.run_conflicts where resolved_at is null and (run_id, line) > ($1::text, $2::integer) order by run_id, line limit $3::integer) r
+cross join lateral (select * from purser.charges c where c.charge_key = r.charge_key offset 0) c
+left join purser.runs n on n.run_id = r.run_id
+order by r.run_id, r.line`
+
+/** key */
+export const conflictsOf = `select ${conflictColumns} from purser.run_conflicts r
+cross join lateral (select * from purser.charges c where c.charge_key = r.charge_key offset 0) c
+left join purser.runs n on n.run_id = r.run_id
+where r.charge_key = $1::text order by r.seen_at, r.run_id, r.line`
+
+const writeEvent = (detail: string) =>
+  `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
+  select charge_key, event_seq, now, state, state, null, attempt, ${detail} from u`
+
+/** run, line, actor, reason */
+export const keepCharge = `with t as materialized (select purser.now() as now),
+f as (
+  update purser.run_conflicts r set resolved_at = t.now, actor = $3::text, reason = $4::text from t
+  where r.run_id = $1::text and r.line = $2::integer and r.resolved_at is null
+  returning r.charge_key, t.now
+),
+u as (
+  update purser.charges c set event_seq = c.event_seq + 1, updated_at = f.now from f where c.charge_key = f.charge_key
+  returning c.charge_key, c.event_seq, c.state, c.attempt, f.now
+),
+e as (${writeEvent("'the other terms of run ' || $1::text || ', line ' || $2::integer || ' were dropped by ' || $3::text || ': ' || $4::text")})
+select charge_key from u`
+
+/** key, actor, reason. Where the charge was in work it is due at once, under a new epoch: whoever held it has nothing more to say. */
+export const endQuarantine = `with t as materialized (select purser.now() as now),
+u as (
+  update purser.charges c set quarantine = null, lease_worker = null, lease_epoch = c.lease_epoch + 1,
+    lease_until = case when c.state in ('claimed', 'attached', 'processing') then t.now end, event_seq = c.event_seq + 1, updated_at = t.now
+  from t where c.charge_key = $1::text and c.quarantine is not null
+  returning c.charge_key, c.event_seq, c.state, c.attempt, t.now
+),
+e as (${writeEvent("'quarantine ended by ' || $2::text || ': ' || $3::text")})
+select charge_key from u`

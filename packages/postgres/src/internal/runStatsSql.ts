@@ -1,0 +1,31 @@
+/** The statements that look at runs from outside. The view of a run is one pass over its rows and their charges. */
+
+const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
+const columns = `n.run_id, n.source, n.state, ${epochMs("n.begun_at")} as begun_at_ms, ${epochMs("n.planned_at")} as planned_at_ms,
+  ${epochMs("n.finished_at")} as finished_at_ms, coalesce(n.planned, 0) + coalesce(n.present, 0) as rows, coalesce(n.present, 0) as present`
+
+/** before in ms or null, limit */
+export const list = `select ${columns} from purser.runs n
+where $1::float8 is null or n.begun_at < to_timestamp($1::float8 / 1000) order by n.begun_at desc, n.run_id limit $2::integer`
+
+/** run */
+export const find = `select ${columns}, ${epochMs("purser.now()")} as now_ms from purser.runs n where n.run_id = $1::text`
+
+const conflict = `(c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
+  is distinct from (r.amount_minor, r.currency, r.stripe_customer_id, r.payment_method)`
+const settledHere = `c.settled_at is not null and not r.settled_before`
+const slice = (column: string) =>
+  `width_bucket(extract(epoch from ${column})::float8 * 1000, $2::float8, $3::float8, $4::integer)`
+
+/** run, from ms, to ms, slices. Slices count from 1; 0 is before, and one more than there are is after. */
+export const groups = `select r.namespace, r.billing_period, r.currency,
+  case when c.charge_key is null then 'staged' when ${conflict} then 'conflict' when c.quarantine is not null then 'quarantined' else c.state end as state,
+  case when ${settledHere} then ${slice("c.settled_at")} end as settled_slice,
+  case when c.first_claimed_at is not null then ${slice("c.first_claimed_at")} end as claimed_slice,
+  count(*) as rows, sum(r.amount_minor) as amount_minor,
+  coalesce(sum(c.received_minor) filter (where c.state = 'succeeded' and not (${conflict})), 0) as received_minor,
+  count(*) filter (where r.settled_before) as settled_before,
+  count(*) filter (where ${settledHere} and c.settled_at > purser.now() - interval '1 minute') as settled_last_minute
+from purser.run_rows r left join purser.charges c on c.charge_key = r.charge_key
+  and (select planned_at is not null from purser.runs where run_id = $1::text)
+where r.run_id = $1::text group by 1, 2, 3, 4, 5, 6`
