@@ -140,6 +140,8 @@ export interface ReopenInput {
   readonly from: ReadonlyArray<"declined" | "rejected" | "requires_action">
   readonly actor: string
   readonly reason: string
+  /** Moves only what was refused at this attempt, so that of many who ask for the next one, one moves the row. */
+  readonly attempt?: number
   /** A payment method to use instead of the one before; the terms of the charge stay as they are. */
   readonly paymentMethod?: string
 }

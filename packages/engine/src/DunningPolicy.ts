@@ -1,6 +1,6 @@
 /**
  * When a declined charge is asked for again: a schedule, stepped once per attempt, with what is known of the decline. It
- * names the time and does nothing else: who asks again is `purser retry --due`, or a workflow that waits.
+ * names the time and does nothing else: who asks again is a dunning case, or `purser retry --due`.
  *
  * A hard decline has no next attempt, whatever the schedule says.
  */
@@ -20,14 +20,20 @@ export interface DeclineFacts extends DeclineAdvice {
 /** A schedule of attempts. The wait before attempt `n + 1` is its `n`th delay; where it has ended, only a person asks again. */
 export type DunningPolicy = Schedule.Schedule<unknown, DeclineFacts>
 
-/** One wait after another, then no more. */
-export const dunningWaits = (waits: ReadonlyArray<Duration.Input>): DunningPolicy =>
-  Schedule.recurs(waits.length).pipe(
+/** Waits by what is known of the decline: the first is that after attempt 1, and so on; after the last there is no more. */
+export const dunningWaitsBy = (waitsOf: (facts: DeclineFacts) => ReadonlyArray<Duration.Input>): DunningPolicy =>
+  Schedule.forever.pipe(
     Schedule.setInputType<DeclineFacts>(),
-    Schedule.modifyDelay(({ attempt }) => Effect.succeed(Duration.fromInputUnsafe(waits[attempt - 1] ?? 0)))
+    Schedule.while(({ attempt, input }) => Effect.succeed(attempt <= waitsOf(input).length)),
+    Schedule.modifyDelay(({ attempt, input }) => Effect.succeed(Duration.fromInputUnsafe(waitsOf(input)[attempt - 1] ?? 0)))
   )
 
-const waitsIn = (text: string): ReadonlyArray<Duration.Duration> | undefined => {
+/** One wait after another, then no more. */
+export const dunningWaits = (waits: ReadonlyArray<Duration.Input>): DunningPolicy => dunningWaitsBy(() => waits)
+
+type Waits = ReadonlyArray<Duration.Duration>
+
+const waitsIn = (text: string): Waits | undefined => {
   if (text.trim() === "none") return []
   const waits = text.split(",").map((wait) => Option.getOrUndefined(Schema.decodeOption(Schema.DurationFromString)(wait.trim())))
   return waits.every((wait): wait is Duration.Duration => {
@@ -36,14 +42,41 @@ const waitsIn = (text: string): ReadonlyArray<Duration.Duration> | undefined => 
   }) ? waits : undefined
 }
 
-/** `PURSER_DUNNING_WAITS`: durations by comma; `none` for no attempt without a person. */
-export const dunningConfig: Config.Config<DunningPolicy> = Config.schema(
-  Schema.String.check(Schema.makeFilter((text: string) =>
-    waitsIn(text) !== undefined || "expected durations by comma, each from 1 second to 90 days, or none")),
-  "PURSER_DUNNING_WAITS"
-).pipe(
-  Config.withDefault("1 day,3 days,5 days,7 days"),
-  Config.map((text) => dunningWaits(waitsIn(text) ?? []))
+const waitsByCodeIn = (text: string): ReadonlyMap<string, Waits> | undefined => {
+  const entries = text.split(";").filter((entry) => entry.trim() !== "").map((entry) => {
+    const [, code, list] = /^\s*([a-z_]+)\s*=(.*)$/s.exec(entry) ?? []
+    return [code, list === undefined ? undefined : waitsIn(list)] as const
+  })
+  return entries.every((entry): entry is readonly [string, Waits] => entry[0] !== undefined && entry[1] !== undefined)
+    ? new Map(entries)
+    : undefined
+}
+
+const textThat = (name: string, isRight: (text: string) => boolean, expected: string) =>
+  Config.schema(Schema.String.check(Schema.makeFilter((text: string) => isRight(text) || expected)), name)
+
+const durations = "durations by comma, each from 1 second to 90 days, or none"
+
+/**
+ * `PURSER_DUNNING_WAITS`: durations by comma; `none` for no attempt without a person. `PURSER_DUNNING_WAITS_BY_CODE`: other
+ * waits for some declines, named by decline code, advice, error code or what would help, the first that is listed.
+ */
+export const dunningConfig: Config.Config<DunningPolicy> = Config.all({
+  waits: textThat("PURSER_DUNNING_WAITS", (text) => waitsIn(text) !== undefined, `expected ${durations}`).pipe(
+    Config.withDefault("1 day,3 days,5 days,7 days")
+  ),
+  byCode: textThat("PURSER_DUNNING_WAITS_BY_CODE", (text) => waitsByCodeIn(text) !== undefined, `expected CODE=WAITS by semicolon, where WAITS are ${durations}`).pipe(
+    Config.withDefault("")
+  )
+}).pipe(
+  Config.map(({ byCode, waits }) => {
+    const usual = waitsIn(waits) ?? []
+    const listed = waitsByCodeIn(byCode) ?? new Map<string, Waits>()
+    return dunningWaitsBy(({ adviceCode, code, declineCode, remedy }) => {
+      const name = [declineCode, adviceCode, code, remedy].find((name) => name !== null && listed.has(name))
+      return name == null ? usual : listed.get(name) ?? usual
+    })
+  })
 )
 
 /** Milliseconds from the decline to the next attempt, or null when there is none. */

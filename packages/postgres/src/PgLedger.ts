@@ -163,9 +163,9 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     releaseDue: (limit) =>
       query("release due", null, Reads.releaseDue, [integer(limit)], ReleaseRow, (rows) =>
         Effect.succeed(rows.map((row) => ({ chargeKey: row.charge_key, attempt: row.attempt })))),
-    reopen: ({ actor, chargeKeys, from, paymentMethod, reason }) =>
+    reopen: ({ actor, attempt, chargeKeys, from, paymentMethod, reason }) =>
       Effect.forEach(Arr.chunksOf(chargeKeys, reopenChunk), (keys) =>
-        query("reopen", null, Sql.reopen, [texts(keys), texts(from), text(actor), text(reason), text(paymentMethod ?? null)], MovedRow, ([row]) =>
+        query("reopen", null, Sql.reopen, [texts(keys), texts(from), text(actor), text(reason), text(paymentMethod ?? null), integer(attempt ?? null)], MovedRow, ([row]) =>
           Effect.succeed(row?.moved ?? 0))).pipe(Effect.map((moved) => moved.reduce((sum, count) => sum + count, 0))),
     attemptsDue: (limit) => query("attempts due", null, Reads.attemptsDue, [integer(limit)], RecordRow, (rows) => Effect.forEach(rows, recordOf)),
     find: (chargeKey) =>

@@ -44,6 +44,22 @@ describe("DunningPolicy", () => {
       }
     }))
 
+  it.effect("may wait for each decline by its code, its advice or what would help", () =>
+    Effect.gen(function*() {
+      const byCode = (text: string) =>
+        dunningConfig.parse(ConfigProvider.fromUnknown({ PURSER_DUNNING_WAITS: "1 day", PURSER_DUNNING_WAITS_BY_CODE: text }))
+      const policy = yield* byCode("insufficient_funds=3 days,9 days; do_not_honor = none; try_again_later=2 days; wait=5 days;")
+      assert.deepStrictEqual(yield* waits(policy, declined("insufficient_funds"), 3), [3 * dayMs, 9 * dayMs, null])
+      assert.deepStrictEqual(yield* waits(policy, declined("do_not_honor"), 1), [null])
+      assert.deepStrictEqual(yield* waits(policy, declined("generic_decline", "try_again_later"), 1), [2 * dayMs])
+      assert.deepStrictEqual(yield* waits(policy, declined("processing_error"), 1), [5 * dayMs])
+      assert.deepStrictEqual(yield* waits(policy, declined("call_issuer"), 2), [dayMs, null])
+      assert.deepStrictEqual(yield* waits(policy, declined("expired_card"), 1), [null])
+      for (const wrong of ["insufficient_funds", "insufficient_funds=soon", "=1 day", "a b=1 day"]) {
+        assert.include((yield* Effect.flip(byCode(wrong))).message, "PURSER_DUNNING_WAITS_BY_CODE", wrong)
+      }
+    }))
+
   it.effect("sets the next attempt when a decline is recorded", () =>
     Effect.gen(function*() {
       const ledger = yield* Ledger

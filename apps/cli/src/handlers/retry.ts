@@ -1,6 +1,6 @@
 /** `purser retry`: takes charges that ended unpaid up again, by an explicit act that is kept with its reason. */
-import { type ChargeIdentity, chargeKeyOf, type ChargeOutcome, type ChargeRecord, Ledger } from "@purser/core"
-import { ChargePipeline } from "@purser/engine"
+import { type ChargeIdentity, chargeKeyOf, type ChargeOutcome, Ledger } from "@purser/core"
+import { ChargePipeline, isRetryableState, retryCharge } from "@purser/engine"
 import { Stores } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
 import { Effect, Layer } from "effect"
@@ -21,22 +21,7 @@ export interface RetryOptions extends Act {
   readonly paymentMethod: string | undefined
 }
 
-const retryable = (state: ChargeRecord["state"]): state is "declined" | "rejected" | "requires_action" =>
-  state === "declined" || state === "rejected" || state === "requires_action"
-
 const layer = ChargePipeline.layer.pipe(Layer.provide(StripeGateway.layerConfig), Layer.provideMerge(Stores.layerConfig))
-
-/** Moves the charge to its next attempt and charges it. */
-const attempt = Effect.fnUntraced(function*(record: ChargeRecord, from: "declined" | "rejected" | "requires_action", act: Act, paymentMethod?: string) {
-  const ledger = yield* Ledger
-  const pipeline = yield* ChargePipeline
-  // The room of the old attempt goes back before the new one asks for its own.
-  yield* pipeline.releaseDue(1000)
-  const moved = yield* ledger.reopen({
-    chargeKeys: [record.chargeKey], from: [from], actor: act.actor, reason: act.reason, ...(paymentMethod === undefined ? {} : { paymentMethod })
-  })
-  return moved === 0 ? undefined : yield* pipeline.charge(record.request)
-})
 
 const textOf = (outcome: ChargeOutcome) => "detail" in outcome ? `${outcome._tag}: ${outcome.detail}` : outcome._tag
 
@@ -47,13 +32,13 @@ export const retry = (identity: ChargeIdentity, options: RetryOptions) =>
     const ledger = yield* Ledger
     const record = yield* ledger.find(chargeKeyOf(identity))
     if (record === undefined) return yield* refused("the ledger holds no such charge")
-    if (!retryable(record.state)) {
+    if (!isRetryableState(record.state)) {
       return yield* refused(`the charge is ${record.state}: only declined and rejected ones, and those that wait for the customer, are tried again`)
     }
     const method = options.paymentMethod === undefined ? "" : `, with ${options.paymentMethod}`
     yield* note(`${record.state} attempt ${record.attempt} of ${record.chargeKey} becomes attempt ${record.attempt + 1}${method}`)
     if (options.dryRun) return
-    const outcome = yield* attempt(record, record.state, options, options.paymentMethod)
+    const outcome = yield* retryCharge(record, options)
     if (outcome === undefined) return yield* refused("somebody else has taken the charge up meanwhile")
     yield* out(options.json ? JSON.stringify(outcome) : textOf(outcome))
     if (outcome._tag === "Succeeded") return
@@ -82,7 +67,7 @@ export const retryDue = (options: Act) =>
       yield* Effect.forEach(due, (record) =>
         Effect.gen(function*() {
           tried.add(record.chargeKey)
-          const outcome = yield* Effect.result(attempt(record, "declined", options))
+          const outcome = yield* Effect.result(retryCharge(record, options))
           const name = outcome._tag === "Failure" ? "unresolved" : outcome.success === undefined ? "taken by others" : outcome.success._tag
           if (outcome._tag === "Failure") yield* note(`${record.chargeKey} stays open: ${outcome.failure.message}`)
           counts[name] = (counts[name] ?? 0) + 1

@@ -29,6 +29,9 @@ export interface MemoryRow {
   declinedChargeId: string | null
   revises: ChargeKey | null
   releaseDue: boolean
+  /** Declined, and nobody has looked whether a dunning case is to follow. */
+  dunningDue: boolean
+  settledAtMs: number | null
   readonly events: Array<ChargeEvent>
 }
 
@@ -77,6 +80,8 @@ export const plannedRow = (
     declinedChargeId: null,
     revises,
     releaseDue: false,
+    dunningDue: false,
+    settledAtMs: null,
     events: []
   }
   record(row, null, nowMs, null, detail)
@@ -172,6 +177,8 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       }
       row.outcome = input.outcome
       row.releaseDue = movedNothing(input.outcome)
+      row.dunningDue = to === "declined"
+      row.settledAtMs = to === "processing" ? null : now()
       if ("declinedChargeId" in input.outcome) row.declinedChargeId = input.outcome.declinedChargeId ?? row.declinedChargeId
       const afterMs = input.outcome._tag === "Declined" ? input.nextAttemptAfterMs ?? null : null
       row.nextAttemptAtMs = afterMs === null ? null : now() + afterMs
@@ -274,6 +281,8 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         row.paymentMethod = paymentMethod
         row.outcome = new Processing({ chargeKey, alreadySettled: false, paymentIntentId })
         row.releaseDue = false
+        row.dunningDue = false
+        row.settledAtMs = null
         row.nextAttemptAtMs = null
         move(row, "processing", worker, `paid at the processor as ${paymentIntentId}`)
         return { ...take(row, worker), resumed: true }
@@ -301,13 +310,13 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         const row = rows.get(chargeKey)
         if (row?.attempt === attempt) row.releaseDue = false
       }),
-    reopen: ({ chargeKeys, from, actor, paymentMethod, reason }) =>
+    reopen: ({ actor, attempt, chargeKeys, from, paymentMethod, reason }) =>
       Effect.sync(() => {
         let moved = 0
         for (const chargeKey of chargeKeys) {
           const row = rows.get(chargeKey)
           if (row === undefined || (row.state !== "declined" && row.state !== "rejected" && row.state !== "requires_action")) continue
-          if (!from.includes(row.state)) continue
+          if (!from.includes(row.state) || (attempt !== undefined && row.attempt !== attempt)) continue
           row.attempt += 1
           row.epoch += 1
           row.chosenMethod = paymentMethod ?? row.chosenMethod
@@ -315,6 +324,8 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
           row.nextAttemptAtMs = null
           row.outcome = null
           row.releaseDue = false
+          row.dunningDue = false
+          row.settledAtMs = null
           row.leaseUntilMs = 0
           const method = paymentMethod === undefined ? "" : ` (with ${paymentMethod})`
           move(row, row.paymentIntentId === null ? "planned" : "attached", null, `reopened by ${actor}: ${reason}${method}`)

@@ -145,7 +145,7 @@ u as (
     received_minor = f.received_minor, outcome_code = f.code, outcome_decline_code = f.decline_code, outcome_detail = f.detail,
     outcome_advice_code = f.advice_code, declined_charge_id = coalesce(f.declined_id, c.declined_charge_id),
     next_attempt_at = t.now + f.next_ms * interval '1 millisecond',
-    release_due = f.state in ('declined', 'rejected', 'canceled'),
+    release_due = f.state in ('declined', 'rejected', 'canceled'), dunning_due = f.state = 'declined',
     lease_until = case when f.state = 'processing' then t.now + f.poll_ms * interval '1 millisecond' end,
     settled_at = case when f.state = 'processing' then null else t.now end,
     event_seq = case when f.verdict = 'moves' then c.event_seq + 1 else c.event_seq end, updated_at = t.now
@@ -250,11 +250,12 @@ select charge_key, namespace, customer_id, billing_period, item, amount_minor, c
   coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${claimedColumns}
 from u order by ran_out_at, charge_key`
 
-/** keys, states, actor, reason, method or null. A new epoch fences off whoever settled it before. */
+/** keys, states, actor, reason, method or null, attempt or null. A new epoch fences off whoever settled it before. */
 export const reopen = `with ${clock},
 f as materialized (
   select c.charge_key, c.state from purser.charges c
   where c.charge_key = any($1::text[]) and c.state = any($2::text[]) and c.state in ('declined', 'rejected', 'requires_action')
+    and ($6::integer is null or c.attempt = $6::integer)
   order by c.charge_key for update
 ),
 u as (
@@ -263,7 +264,7 @@ u as (
     lease_until = case when c.payment_intent_id is null or c.quarantine is not null then null else t.now end,
     outcome_payment_intent_id = null, charge_id = null, received_minor = null, outcome_code = null, outcome_decline_code = null,
     outcome_detail = null, outcome_advice_code = null, chosen_payment_method = coalesce($5::text, c.chosen_payment_method), next_attempt_at = null,
-    settled_at = null, release_due = false, event_seq = c.event_seq + 1, updated_at = t.now
+    settled_at = null, release_due = false, dunning_due = false, event_seq = c.event_seq + 1, updated_at = t.now
   from f, t where c.charge_key = f.charge_key
   returning c.charge_key, c.event_seq, c.state, c.attempt, f.state as from_state, t.now
 ),

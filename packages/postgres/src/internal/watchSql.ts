@@ -53,7 +53,7 @@ u as (
     lease_worker = $11::text, lease_epoch = c.lease_epoch + 1, lease_until = t.now + $14::float8 * interval '1 millisecond',
     first_claimed_at = coalesce(c.first_claimed_at, t.now), outcome_payment_intent_id = $12::text, charge_id = null, received_minor = null,
     outcome_code = null, outcome_decline_code = null, outcome_detail = null, outcome_advice_code = null, next_attempt_at = null, settled_at = null, release_due = false,
-    event_seq = c.event_seq + 1, updated_at = t.now
+    dunning_due = false, event_seq = c.event_seq + 1, updated_at = t.now
   from f, t where c.charge_key = f.charge_key
   returning c.*, f.from_state, t.now
 ),

@@ -10,6 +10,7 @@ import createWatch from "./0007_create_watch.ts"
 import createFeed from "./0008_create_feed.ts"
 import addMovementCharge from "./0009_add_movement_charge.ts"
 import createRunRegistry from "./0010_create_run_registry.ts"
+import createDunning from "./0011_create_dunning.ts"
 import createConsole from "./0012_create_console.ts"
 
 /** Keys are `0001_verb_noun`, in the order in which they run. */
@@ -24,5 +25,6 @@ export const migrations: MigrationRecord = {
   "0008_create_feed": createFeed,
   "0009_add_movement_charge": addMovementCharge,
   "0010_create_run_registry": createRunRegistry,
+  "0011_create_dunning": createDunning,
   "0012_create_console": createConsole
 }

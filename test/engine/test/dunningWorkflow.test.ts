@@ -1,0 +1,251 @@
+/** Dunning on virtual time: a schedule of weeks runs in a moment, and the processor's books say who was charged. */
+import { assert, describe, it } from "@effect/vitest"
+import { ChargeGateway, type ChargeKey, DunningBook, Ledger, SpendCap } from "@purser/core"
+import { ChargePipeline, Dunning, DunningDesk, DunningHooks, DunningWorkflow, type GivenUp, PipelineOptions, retryCharge, retryPolicy } from "@purser/engine"
+import { chargeFor, MockGateway } from "@purser/testkit"
+import { Clock, ConfigProvider, Context, Effect, Exit, Layer, Option, Ref, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { WorkflowEngine } from "effect/workflow"
+
+const dayMs = 86_400_000
+const noFunds = "pm_card_visa_chargeDeclinedInsufficientFunds"
+const expired = "pm_card_chargeDeclinedExpiredCard"
+
+/** Whether the cards of all customers have funds again, and what the final action was asked for. */
+class Bank extends Context.Service<Bank, {
+  readonly funded: Ref.Ref<boolean>
+  readonly givenUp: Ref.Ref<ReadonlyArray<GivenUp>>
+  readonly hookFails: Ref.Ref<number>
+}>()("@purser/test-engine/Bank") {
+  static readonly layer = Layer.effect(Bank, Effect.all({ funded: Ref.make(false), givenUp: Ref.make<ReadonlyArray<GivenUp>>([]), hookFails: Ref.make(0) }))
+}
+
+const gateway = Layer.effect(ChargeGateway, Effect.gen(function*() {
+  const inner = yield* ChargeGateway
+  const { funded } = yield* Bank
+  return ChargeGateway.of({
+    ...inner,
+    confirm: (order, input) =>
+      Effect.flatMap(Ref.get(funded), (hasFunds) => inner.confirm(order, hasFunds ? { ...input, paymentMethod: "pm_card_visa" } : input))
+  })
+}))
+
+const hooks = Layer.effect(DunningHooks, Effect.gen(function*() {
+  const { givenUp, hookFails } = yield* Bank
+  return DunningHooks.of({
+    givenUp: (ended) =>
+      Effect.gen(function*() {
+        yield* Ref.update(givenUp, (all) => [...all, ended])
+        if ((yield* Ref.getAndUpdate(hookFails, (left) => left - 1)) > 0) return yield* Effect.fail({ message: "the other system is away" })
+      })
+  })
+}))
+
+// Without a worker: its sweeps would be millions in thirty days.
+const world = ChargePipeline.layer.pipe(
+  Layer.provideMerge(gateway),
+  Layer.provideMerge(Layer.mergeAll(MockGateway.layer, DunningBook.layerMemory.pipe(Layer.provideMerge(Ledger.layerMemory)), SpendCap.layerMemory, hooks)),
+  Layer.provideMerge(Bank.layer),
+  Layer.provide(PipelineOptions.layer({ worker: "test", retry: retryPolicy({ attemptsMax: 6, backoffMs: 0, backoffMaxMs: 0 }), handBackMs: 0 }))
+)
+const engine = DunningDesk.layer.pipe(Layer.merge(DunningWorkflow.layer), Layer.provideMerge(WorkflowEngine.layerMemory))
+const layer = (config: Record<string, string> = {}) =>
+  engine.pipe(
+    Layer.provideMerge(world),
+    Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ PURSER_DUNNING: "on", PURSER_DUNNING_GRACE: "14 days", ...config })))
+  )
+
+/** A turn of the real event loop: execution ids come from there. */
+const turn = Effect.callback<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
+const until = <R>(isSo: Effect.Effect<boolean, unknown, R>): Effect.Effect<void, never, R> =>
+  Effect.flatMap(Effect.orDie(isSo), (so) => so ? Effect.void : Effect.andThen(turn, until(isSo)))
+
+/** The workflow of a case has nothing to do for now, or is over. */
+const rests = Effect.fnUntraced(function*(caseId: string) {
+  return Option.isSome(yield* Dunning.poll(yield* Dunning.executionId({ caseId })))
+})
+const caseOf = (chargeKey: ChargeKey, number = 1) =>
+  Effect.flatMap(DunningBook, (book) => Effect.map(book.casesOf(chargeKey), (all) => all.find((view) => view.case.number === number)!))
+
+/** Declines a charge and follows it up. */
+const declined = Effect.fnUntraced(function*(paymentMethod: string) {
+  const request = chargeFor("cust_1", "2026-07", { paymentMethod })
+  yield* (yield* SpendCap).open({ ...request, expectedMinor: 10_000n, headroomPercent: 110 })
+  assert.strictEqual((yield* (yield* ChargePipeline).charge(request))._tag, "Declined")
+  yield* tend
+  return request
+})
+const tend = Effect.gen(function*() {
+  const book = yield* DunningBook
+  const pass = yield* (yield* DunningDesk).tend
+  yield* until(Effect.map(Effect.forEach(yield* book.running("", 100), rests), (all) => all.every((one) => one)))
+  return pass
+})
+
+/** Lets time pass until the case does something by itself; answers the day on which it did. */
+const next = Effect.fnUntraced(function*(chargeKey: ChargeKey) {
+  const before = yield* caseOf(chargeKey)
+  yield* TestClock.adjust(before.case.goesOnAtMs! - (yield* Clock.currentTimeMillis))
+  yield* until(Effect.gen(function*() {
+    const now = yield* caseOf(chargeKey)
+    return now.case.goesOnAtMs !== before.case.goesOnAtMs && (yield* rests(now.case.caseId))
+  }))
+  return (yield* Clock.currentTimeMillis) / dayMs
+})
+const confirms = Effect.flatMap(MockGateway, (mock) => Effect.map(mock.calls, (calls) => calls.filter((call) => call === "confirm").length))
+const paid = MockGateway.payments("cust_1", "2026-07")
+
+describe("Dunning", () => {
+  it.effect("asks on the days of the policy, and gives up after the last and a time of grace: thirty days in a moment", () =>
+    Effect.gen(function*() {
+      const { givenUp } = yield* Bank
+      const { chargeKey } = yield* declined(noFunds)
+      const days: Array<number> = []
+      while ((yield* caseOf(chargeKey)).case.state === "open") days.push(yield* next(chargeKey))
+      assert.deepStrictEqual(days, [1, 4, 9, 16, 30])
+      const { case: ended, record } = yield* caseOf(chargeKey)
+      assert.deepInclude(ended, { state: "given_up", goesOnAtMs: null, closedAtMs: 30 * dayMs })
+      assert.deepInclude(record, { state: "declined", attempt: 5, nextAttemptAtMs: null })
+      assert.deepStrictEqual([yield* confirms, yield* paid], [5, 0])
+      assert.deepStrictEqual((yield* Ref.get(givenUp)).map((one) => [one.case.caseId, one.record.attempt]), [[ended.caseId, 5]])
+      assert.include(yield* (yield* MockGateway).calls, "cancel")
+      yield* TestClock.adjust("90 days")
+      assert.deepStrictEqual(yield* tend, { opened: 0, passed: 0, started: 0, woken: 0 })
+      assert.strictEqual(yield* confirms, 5)
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("stops on success", () =>
+    Effect.gen(function*() {
+      const { chargeKey } = yield* declined(noFunds)
+      assert.strictEqual(yield* next(chargeKey), 1)
+      yield* Ref.set((yield* Bank).funded, true)
+      assert.strictEqual(yield* next(chargeKey), 4)
+      assert.deepInclude((yield* caseOf(chargeKey)).case, { state: "paid", closedAtMs: 4 * dayMs })
+      yield* TestClock.adjust("90 days")
+      assert.deepStrictEqual([yield* confirms, yield* paid], [3, 1])
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("asks no hard decline again, waits for a new card, and tries that at once", () =>
+    Effect.gen(function*() {
+      const book = yield* DunningBook
+      const { chargeKey, stripeCustomerId } = yield* declined(expired)
+      yield* TestClock.adjust("2 days")
+      assert.strictEqual(yield* confirms, 1)
+      assert.strictEqual(yield* book.offer(stripeCustomerId, "pm_card_visa", { actor: "shop", reason: "new card" }), 1)
+      assert.strictEqual((yield* tend).woken, 1)
+      const { case: ended, record } = yield* caseOf(chargeKey)
+      assert.deepInclude(ended, { state: "paid", closedAtMs: 2 * dayMs })
+      assert.deepInclude(record, { attempt: 2, chosenMethod: "pm_card_visa" })
+      assert.strictEqual(yield* paid, 1)
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("ends with a new card that is refused too; another case follows that up", () =>
+    Effect.gen(function*() {
+      const book = yield* DunningBook
+      const { chargeKey, stripeCustomerId } = yield* declined(expired)
+      yield* book.offer(stripeCustomerId, noFunds, { actor: "shop", reason: "new card" })
+      yield* tend
+      assert.strictEqual((yield* caseOf(chargeKey)).case.state, "new_method")
+      assert.deepInclude(yield* tend, { opened: 1, started: 1 })
+      assert.deepInclude((yield* caseOf(chargeKey, 2)).case, { state: "open", openedAttempt: 2, goesOnAtMs: 3 * dayMs })
+      assert.deepStrictEqual([yield* confirms, yield* paid], [2, 0])
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("stops on cancellation, and asks no more", () =>
+    Effect.gen(function*() {
+      const book = yield* DunningBook
+      const { chargeKey } = yield* declined(noFunds)
+      yield* next(chargeKey)
+      const { case: { caseId } } = yield* caseOf(chargeKey)
+      yield* book.close(caseId, "canceled", { actor: "ada", reason: "goodwill" })
+      assert.strictEqual((yield* tend).woken, 1)
+      const result = yield* Dunning.poll(yield* Dunning.executionId({ caseId }))
+      assert.strictEqual(Option.isSome(result) ? result.value._tag : "none", "Complete")
+      yield* Ref.set((yield* Bank).funded, true)
+      yield* TestClock.adjust("90 days")
+      assert.deepStrictEqual([yield* confirms, yield* paid], [2, 0])
+      assert.deepStrictEqual(yield* Ref.get((yield* Bank).givenUp), [])
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("sees at once that a person has asked and was paid", () =>
+    Effect.gen(function*() {
+      const { chargeKey } = yield* declined(noFunds)
+      const { record } = yield* caseOf(chargeKey)
+      yield* retryCharge(record, { actor: "ada", reason: "by phone", paymentMethod: "pm_card_visa" })
+      assert.strictEqual((yield* tend).woken, 1)
+      assert.strictEqual((yield* caseOf(chargeKey)).case.state, "paid")
+      yield* TestClock.adjust("90 days")
+      assert.deepStrictEqual([yield* confirms, yield* paid], [2, 1])
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("takes a person's refused attempt for one of its own, and waits anew", () =>
+    Effect.gen(function*() {
+      const { chargeKey } = yield* declined(noFunds)
+      yield* TestClock.adjust("23 hours")
+      yield* retryCharge((yield* caseOf(chargeKey)).record, { actor: "ada", reason: "impatience" })
+      yield* tend
+      assert.strictEqual((yield* caseOf(chargeKey)).case.goesOnAtMs, 23 * 3_600_000 + 3 * dayMs)
+      yield* TestClock.adjust("1 hour")
+      yield* turn
+      assert.strictEqual(yield* confirms, 2)
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("goes on with the attempt whose answers were lost, under its own number", () =>
+    Effect.gen(function*() {
+      const { chargeKey } = yield* declined(noFunds)
+      yield* Ref.set((yield* Bank).funded, true)
+      yield* MockGateway.fail({ step: "confirm", when: "before" }, 6)
+      assert.strictEqual(yield* next(chargeKey), 1)
+      assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "attached", attempt: 2 })
+      assert.strictEqual(yield* next(chargeKey), 1 + 60_000 / dayMs)
+      assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "succeeded", attempt: 2 })
+      assert.strictEqual(yield* paid, 1)
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("goes on in another process, also where the engine has forgotten everything", () =>
+    Effect.gen(function*() {
+      const start = Effect.fnUntraced(function*() {
+        const scope = yield* Scope.make()
+        return { scope, context: yield* Layer.buildWithScope(engine, scope) }
+      })
+      const first = yield* start()
+      const { chargeKey } = yield* declined(noFunds).pipe(Effect.provide(first.context))
+      yield* TestClock.adjust("12 hours")
+      yield* Scope.close(first.scope, Exit.void)
+      yield* TestClock.adjust("6 hours")
+      const second = yield* start()
+      yield* Effect.gen(function*() {
+        assert.strictEqual(yield* (yield* DunningDesk).restart, 1)
+        yield* tend
+        assert.strictEqual(yield* next(chargeKey), 1)
+        yield* Ref.set((yield* Bank).funded, true)
+        assert.strictEqual(yield* next(chargeKey), 4)
+      }).pipe(Effect.provide(second.context))
+      assert.strictEqual((yield* caseOf(chargeKey)).case.state, "paid")
+      assert.deepStrictEqual([yield* confirms, yield* paid], [3, 1])
+      yield* Scope.close(second.scope, Exit.void)
+    }).pipe(Effect.provide(world.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))), { local: true }), Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ PURSER_DUNNING: "on" })))))
+
+  it.effect("does the final action again until it is done, and is open until then", () =>
+    Effect.gen(function*() {
+      const bank = yield* Bank
+      yield* Ref.set(bank.hookFails, 2)
+      const { chargeKey } = yield* declined(expired)
+      const minutes: Array<number> = []
+      while ((yield* caseOf(chargeKey)).case.state === "open") minutes.push(Math.round(((yield* next(chargeKey)) - 14) * 1440))
+      assert.deepStrictEqual(minutes, [0, 1, 3])
+      assert.strictEqual((yield* caseOf(chargeKey)).case.state, "given_up")
+      assert.strictEqual(new Set((yield* Ref.get(bank.givenUp)).map((one) => one.case.caseId)).size, 1)
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("opens no case by itself unless that is wished for", () =>
+    Effect.gen(function*() {
+      const { chargeKey } = yield* declined(noFunds)
+      assert.deepStrictEqual(yield* (yield* DunningBook).casesOf(chargeKey), [])
+      assert.deepInclude(yield* (yield* DunningBook).open(chargeKey, { actor: "ada", reason: "this one" }), { _tag: "Opened" })
+      assert.deepInclude(yield* tend, { opened: 0, started: 1 })
+      assert.strictEqual(yield* next(chargeKey), 1)
+    }).pipe(Effect.provide(layer({ PURSER_DUNNING: "off" }))))
+})
