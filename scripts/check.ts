@@ -1,51 +1,71 @@
 /**
- * Everything that a change must pass: types, Effect diagnostics, lint, package boundaries, tests and examples. Ends with
- * `N passed, N failed`; each check and each test counts as one.
+ * What a change must pass: types and Effect diagnostics, lint, package boundaries, nothing unused; with `--tests` all tests too.
+ * Names (`check.ts lint types`) pick single checks. Ends with `N passed, N failed`; each check and each test counts as one.
  */
-import { spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-const only = process.argv.slice(2)
+interface Check {
+  readonly name: string
+  readonly command: string
+  readonly args: ReadonlyArray<string>
+}
+
+const shell = process.platform === "win32"
+const effectTsc = execFileSync("effect-tsgo", ["get-exe-path"], { encoding: "utf8", shell }).trim()
+
+const checks: ReadonlyArray<Check> = [
+  // One program over every file of the workspace, so that each is looked at once: types, and what Effect's compiler knows beside them.
+  { name: "types", command: effectTsc, args: ["-p", "tsconfig.check.json"] },
+  // What is published, with the declarations that packages see of each other.
+  { name: "build", command: "tsc", args: ["-b"] },
+  { name: "lint", command: "oxlint", args: ["--deny-warnings"] },
+  { name: "boundaries", command: "turbo", args: ["boundaries", "--no-color"] },
+  { name: "unused", command: "knip", args: ["--no-progress", "--no-config-hints"] }
+]
+
+const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("--"))
+const withTests = process.argv.includes("--tests")
 let passed = 0
 let failed = 0
 
-const step = (name: string, command: string, args: ReadonlyArray<string>): boolean => {
-  if (only.length > 0 && !only.includes(name)) return true
-  const started = Date.now()
-  const { status } = spawnSync(command, args, { stdio: ["ignore", "inherit", "inherit"], shell: process.platform === "win32" })
-  const ok = status === 0
-  console.log(`${ok ? "ok  " : "FAIL"} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`)
-  if (ok) passed += 1
-  else failed += 1
-  return ok
+const run = ({ args, command, name }: Check): Promise<void> =>
+  new Promise((resolve) => {
+    const started = Date.now()
+    const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], shell })
+    let output = ""
+    child.stdout.on("data", (data) => output += String(data))
+    child.stderr.on("data", (data) => output += String(data))
+    child.on("error", (error) => output += error.message)
+    child.on("close", (status) => {
+      const ok = status === 0
+      if (ok) passed += 1
+      else failed += 1
+      console.log(`${ok ? "" : output}${ok ? "ok  " : "FAIL"} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`)
+      resolve()
+    })
+  })
+
+const unknown = wanted.filter((name) => !checks.some((check) => check.name === name))
+if (unknown.length > 0) {
+  console.error(`no check is called ${unknown.join(", ")}; there are ${checks.map(({ name }) => name).join(", ")}`)
+  process.exit(1)
 }
 
-const projects = ["examples", ...["packages", "apps", "test"].flatMap((folder) =>
-  existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
-)]
-
-step("types", "tsc", ["-b"])
-for (const project of projects) {
-  for (const config of ["tsconfig.test.json", "tsconfig.json"]) {
-    const file = join(project, config)
-    if (!existsSync(file)) continue
-    // A test project contains the sources too: one pass over both.
-    step(`types ${project}`, "tsc", ["-p", file, "--noEmit"])
-    step(`effect ${project}`, "effect-tsgo", ["diagnostics", "--strict", "--lspconfig", "{}", "--project", file])
-    break
-  }
+const queue = checks.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
+const next = async (): Promise<void> => {
+  for (let check = queue.shift(); check !== undefined; check = queue.shift()) await run(check)
 }
-step("lint", "oxlint", ["--deny-warnings"])
-step("boundaries", "turbo", ["boundaries", "--no-color"])
+await Promise.all([next(), next()])
 
-if (only.length === 0 || only.includes("tests")) {
+if (withTests) {
   const folder = mkdtempSync(join(tmpdir(), "purser-check-"))
   const report = join(folder, "vitest.json")
   const { status } = spawnSync("vitest", ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`], {
     stdio: ["ignore", "inherit", "inherit"],
-    shell: process.platform === "win32"
+    shell
   })
   if (existsSync(report)) {
     const result = JSON.parse(readFileSync(report, "utf8")) as {

@@ -1,0 +1,23 @@
+/**
+ * Builds the `purser` command: `buildCommand.ts` for publishing, into apps/cli/dist; `buildCommand.ts FOLDER` for this
+ * workspace, into a folder that gets its name when it is whole, so that two who build at once do not meet.
+ */
+import { cpSync, globSync, renameSync, rmSync } from "node:fs"
+import { basename, join } from "node:path"
+import { bundleCommand } from "./bundleCommand.ts"
+
+const root = join(import.meta.dirname, "..")
+const entry = join(root, "apps/cli/src/main.ts")
+const target = process.argv[2]
+
+if (target === undefined) {
+  const folder = join(root, "apps/cli/dist")
+  await bundleCommand({ entry, folder, home: "installed" })
+  // The embedded database's archive lies beside the module that unpacks it.
+  for (const seed of globSync(join(root, "packages/postgres/dist/internal/pglite/*.tar.gz"))) cpSync(seed, join(folder, basename(seed)))
+} else {
+  const unfinished = `${target}.${process.pid}`
+  await bundleCommand({ entry, folder: unfinished, home: "workspace" })
+  rmSync(target, { recursive: true, force: true })
+  renameSync(unfinished, target)
+}
