@@ -6,11 +6,13 @@
  * is gone on with by starting it again: what is settled stays settled.
  */
 import {
-  type CapReport, type CapScope, capOf, ChargeClient, type ChargeOutcome, ChargePause, type LedgerError, RunLedger, type RunRow, type RunStateTotal, type RunTotal,
-  CapClosed, SpendCap, SpendCapError, type SubmitError
+  type CapReport, type CapScope, capOf, ChargeClient, ChargePause, type LedgerError, RunLedger, type RunRow, type RunStateTotal, type RunTotal,
+  CapClosed, SpendCap, SpendCapError
 } from "@purser/core"
-import { Clock, Config, Context, Duration, Effect, Layer, Option, Ref, Schedule, Stream } from "effect"
+import { Config, Context, Duration, Effect, Layer, Stream } from "effect"
 import { boundedInt } from "./internal/boundedInt.ts"
+import { makeDispatch } from "./internal/dispatchRows.ts"
+import type { DispatchInput, DispatchLines } from "./RunDispatch.ts"
 import { DuplicateIdentities, NothingToCharge, RunError, TotalOverCap } from "./RunError.ts"
 
 /** What a person expects one cap's charges to add up to. `undefined` keeps a cap that is open as it is. */
@@ -36,6 +38,8 @@ export interface PlanInput<E, E2, R, R2> {
   readonly overCap?: "refuse" | "fits"
   /** Stops before caps are opened and rows are planned. */
   readonly dryRun?: boolean
+  /** A planned run that these rows come late for: they are put behind its own, without those that it has. */
+  readonly extends?: string
 }
 
 /** What planning found. */
@@ -45,33 +49,6 @@ export interface PlanReport {
   readonly planned: number
   readonly present: number
 }
-
-/** Which planned run, with how many requests in flight, and where its progress is to be kept. */
-export interface DispatchInput {
-  readonly runId: string
-  readonly concurrency: number
-  readonly progress?: Ref.Ref<RunProgress>
-}
-
-/** How far a dispatch is; counts of rows. */
-export interface RunProgress {
-  readonly submitted: number
-  readonly outcomes: Readonly<Record<ChargeOutcome["_tag"] | "error", number>>
-  readonly lastError: string | undefined
-}
-
-/** A dispatch that has not begun. */
-export const noProgress: RunProgress = {
-  submitted: 0,
-  outcomes: { Succeeded: 0, Declined: 0, Processing: 0, RequiresAction: 0, Rejected: 0, Canceled: 0, error: 0 },
-  lastError: undefined
-}
-
-const isOpen = ({ state }: RunStateTotal) => state === "planned" || state === "claimed" || state === "attached"
-
-/** Rows of a run that are still to be charged. */
-export const openRows = (summary: ReadonlyArray<RunStateTotal>): number =>
-  summary.filter(isOpen).reduce((sum, total) => sum + total.rows, 0)
 
 const options = Config.all({
   pageSize: boundedInt("PURSER_RUN_PAGE", { minimum: 1, maximum: 100_000, default: 1000 }),
@@ -88,6 +65,10 @@ export class BillingRun extends Context.Service<BillingRun, {
    * has been settled for `PURSER_RUN_PATIENCE`. Answers the run's own account from the ledger.
    */
   readonly dispatch: (input: DispatchInput) => Effect.Effect<ReadonlyArray<RunStateTotal>, LedgerError>
+  /** Submits the rows of some lines that are still to be charged, once each. Ends early when nothing has been settled for `PURSER_RUN_PATIENCE`. */
+  readonly dispatchLines: (input: DispatchLines) => Effect.Effect<void, LedgerError>
+  /** Rows that are read at a time, `PURSER_RUN_PAGE`. */
+  readonly pageSize: number
 }>()("@purser/engine/BillingRun") {
   /** Runs over the app's transport, run book and cap. */
   static readonly layer: Layer.Layer<BillingRun, Config.ConfigError, ChargeClient | RunLedger | SpendCap> = Layer.effect(
@@ -97,10 +78,6 @@ export class BillingRun extends Context.Service<BillingRun, {
       const book = yield* RunLedger
       const cap = yield* SpendCap
       const { pageSize, patience, pause } = yield* options
-      // While charging is paused nothing is sent and no patience is lost.
-      const shared = yield* Effect.serviceOption(ChargePause)
-      const whenOpen = Option.isSome(shared) ? shared.value.whenOpen : Effect.void
-      const isPaused = Option.isSome(shared) ? Effect.map(shared.value.view, (pauses) => pauses.length > 0) : Effect.succeed(false)
       const same = (a: CapScope, b: CapScope) =>
         a.namespace === b.namespace && a.billingPeriod === b.billingPeriod && a.currency === b.currency
 
@@ -147,83 +124,26 @@ export class BillingRun extends Context.Service<BillingRun, {
             yield* book.discard(input.runId)
             return { rows, check, planned: 0, present: 0 }
           }
-          return { rows, check, ...(yield* book.plan(input.runId)) }
+          if (input.extends === undefined) return { rows, check, ...(yield* book.plan(input.runId)) }
+          const added = yield* book.absorb(input.extends, input.runId)
+          yield* book.plan(input.extends)
+          return { rows, check, planned: added, present: rows - added }
         }).pipe(
           Effect.onError(() => Effect.ignore(book.discard(input.runId))),
           Effect.withSpan("BillingRun.plan", { attributes: { runId: input.runId } })
         )
 
-      const submit = (row: RunRow, progress: Ref.Ref<RunProgress> | undefined, settledOne: Effect.Effect<void>) => {
-        const note = (tag: keyof RunProgress["outcomes"], lastError?: string) =>
-          progress === undefined ? Effect.void : Ref.update(progress, (p): RunProgress => ({
-            submitted: p.submitted + 1,
-            outcomes: { ...p.outcomes, [tag]: p.outcomes[tag] + 1 },
-            lastError: lastError ?? p.lastError
-          }))
-        return Effect.andThen(whenOpen, client.submit(row.request)).pipe(
-          Effect.flatMap((outcome) => Effect.andThen(note(outcome._tag), settledOne)),
-          Effect.catch((error: SubmitError) =>
-            Effect.logDebug(`line ${row.line} stays open: ${error.message}`).pipe(
-              Effect.andThen(note("error", error.message))
-            )
-          )
-        )
-      }
-
-      /** The store may be away for a while in mid-run; workers hand their charges back, and the run waits. */
-      const waitForBook = <A>(call: Effect.Effect<A, LedgerError>) =>
-        Effect.retry(call, {
-          while: (error) => error.isRetryable,
-          schedule: Schedule.spaced(pause),
-          times: Math.ceil(Duration.toMillis(patience) / Math.max(1, Duration.toMillis(pause)))
-        })
-
-      /** One pass over all rows that are due. */
-      const pass = ({ concurrency, progress, runId }: DispatchInput, settledOne: Effect.Effect<void>) =>
-        Stream.paginate<number, RunRow, LedgerError>(0, (afterLine) =>
-          Effect.map(waitForBook(book.pending(runId, afterLine, pageSize)), (rows) =>
-            [rows, rows.length < pageSize ? Option.none() : Option.some(rows[rows.length - 1]!.line)] as const)
-        ).pipe(
-          Stream.mapEffect((row) => submit(row, progress, settledOne), { concurrency, unordered: true }),
-          Stream.runDrain
-        )
-
-      const dispatch = Effect.fn("BillingRun.dispatch")(function*(input: DispatchInput) {
-        let lastOpen = Number.POSITIVE_INFINITY
-        let lastProgressMs = yield* Clock.currentTimeMillis
-        const settledOne = Effect.map(Clock.currentTimeMillis, (nowMs) => {
-          lastProgressMs = nowMs
-        })
-        const patienceMs = Duration.toMillis(patience)
-        // A pass over many rows that nobody answers would take hours: it ends when nothing has been settled for so long.
-        const impatience: Effect.Effect<void> = Effect.gen(function*() {
-          for (;;) {
-            const leftMs = lastProgressMs + patienceMs - (yield* Clock.currentTimeMillis)
-            if (yield* isPaused) {
-              yield* Effect.andThen(whenOpen, settledOne)
-              continue
-            }
-            if (leftMs <= 0) return
-            yield* Effect.sleep(leftMs)
-          }
-        })
-        for (;;) {
-          yield* Effect.raceFirst(pass(input, settledOne), impatience)
-          const summary = yield* waitForBook(book.summary(input.runId))
-          const open = openRows(summary)
-          const nowMs = yield* Clock.currentTimeMillis
-          if (open < lastOpen || (yield* isPaused)) lastProgressMs = nowMs
-          lastOpen = open
-          if (open === 0 || nowMs - lastProgressMs >= patienceMs) {
-            yield* book.finish(input.runId, "finished")
-            return summary
-          }
-          // What is open now is held by a worker or waits for its next try.
-          yield* Effect.sleep(pause)
-        }
+      const { lines, untilSettled, waitForBook } = makeDispatch({
+        client, book, pageSize, patience, pause, shared: yield* Effect.serviceOption(ChargePause)
       })
 
-      return BillingRun.of({ plan, dispatch })
+      const dispatch = Effect.fn("BillingRun.dispatch")(function*(input: DispatchInput) {
+        const summary = yield* untilSettled(input)
+        if (input.stop?.isStopped() !== true) yield* waitForBook(book.finish(input.runId, "finished"))
+        return summary
+      })
+
+      return BillingRun.of({ plan, dispatch, dispatchLines: Effect.fn("BillingRun.dispatchLines")(lines), pageSize })
     })
   )
 }

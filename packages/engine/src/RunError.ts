@@ -47,9 +47,80 @@ export class NothingToCharge extends Schema.TaggedError<NothingToCharge>(id("Not
   }
 }
 
+/** A period of the rows is not over, and nobody has allowed it by name. */
+export class PeriodNotOver extends Schema.TaggedError<PeriodNotOver>(id("PeriodNotOver"))("PeriodNotOver", {
+  billingPeriod: Schema.String
+}) {
+  override get message() {
+    return `${this.billingPeriod} is not over; a run bills it only when it is allowed by name`
+  }
+}
+
+/** A total was expected for a period and currency that no row has, or rows have one for which none was expected and no cap is open. */
+export class TotalUnexpected extends Schema.TaggedError<TotalUnexpected>(id("TotalUnexpected"))("TotalUnexpected", {
+  billingPeriod: Schema.String,
+  currency: Schema.String,
+  isInRows: Schema.Boolean
+}) {
+  override get message() {
+    const scope = `${this.billingPeriod} ${this.currency}`
+    return this.isInRows ? `no total was expected for ${scope}, and no cap is open for it` : `a total was expected for ${scope}, and no row is of it`
+  }
+}
+
+/** The source of the rows failed, or what it was told does not suit it. */
+export class SourceFailed extends Schema.TaggedError<SourceFailed>(id("SourceFailed"))("SourceFailed", {
+  definition: Schema.String,
+  detail: Schema.String
+}) {
+  override get message() {
+    return `the source of "${this.definition}" failed: ${this.detail}`
+  }
+}
+
+/** A stage failed for as often as its policy lets it try. */
+export class StageFailed extends Schema.TaggedError<StageFailed>(id("StageFailed"))("StageFailed", {
+  stage: Schema.String,
+  chunk: Schema.Int,
+  detail: Schema.String
+}) {
+  override get message() {
+    return `stage "${this.stage}" failed on chunk ${this.chunk}: ${this.detail}`
+  }
+}
+
+/** The process that has the run in work does not know how its rows are made. */
+export class UnknownDefinition extends Schema.TaggedError<UnknownDefinition>(id("UnknownDefinition"))("UnknownDefinition", {
+  definition: Schema.String
+}) {
+  override get message() {
+    return `this runner has no definition "${this.definition}"; all runners of a database need the same ones`
+  }
+}
+
+/** No run has this name or id. */
+export class UnknownRun extends Schema.TaggedError<UnknownRun>(id("UnknownRun"))("UnknownRun", { run: Schema.String }) {
+  override get message() {
+    return `no run is called "${this.run}"`
+  }
+}
+
+/** The run's state does not allow what was asked for. */
+export class RunStateRefused extends Schema.TaggedError<RunStateRefused>(id("RunStateRefused"))("RunStateRefused", {
+  run: Schema.String,
+  state: Schema.String,
+  act: Schema.String
+}) {
+  override get message() {
+    return `run "${this.run}" is ${this.state}: it cannot be ${this.act}`
+  }
+}
+
 /** A run was refused; nothing was sent to the processor. */
 export class RunError extends Schema.TaggedError<RunError>("@purser/engine/RunError")("RunError", {
-  reason: Schema.Union([DuplicateIdentities, TotalOverCap, NothingToCharge])
+  reason: Schema.Union([
+    DuplicateIdentities, TotalOverCap, NothingToCharge, PeriodNotOver, TotalUnexpected, SourceFailed, StageFailed, UnknownDefinition, UnknownRun, RunStateRefused
+  ])
 }) {
   override get message() {
     return this.reason.message

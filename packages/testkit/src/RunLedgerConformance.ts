@@ -271,7 +271,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
         yield* staged("late", rowsOf(all.slice(0, 3)))
         yield* book.plan("late")
         yield* pay(all[0]!)
-        yield* staged("late/2", rowsOf([...all].reverse()))
+        yield* staged("late/2", rowsOf(all.toReversed()))
         assert.strictEqual(yield* book.absorb("late", "late/2"), 2)
         assert.strictEqual(yield* book.absorb("late", "late/2"), 0)
         assert.deepStrictEqual(yield* book.totals("late/2"), [])

@@ -1,0 +1,269 @@
+/**
+ * A billing run as a durable workflow: plan, stages, dispatch in chunks, settle, stages after the charge, reconcile, close,
+ * report. One execution for each round of a run, and a step for each chunk; never one for a charge.
+ *
+ * It holds no truth about charges: the ledger does. Every step may run again, on another machine, after it was cut short, and a
+ * frozen runner that wakes up beside its successor makes no second charge. What a person decides is read from the register.
+ */
+import { type RunLedger, type RunRegistry, type RunStash, type SpendCap, SpendCapError } from "@purser/core"
+import { Cause, Config, Duration, Effect, Layer, Option, Schema, Semaphore } from "effect"
+import { Activity, DurableClock, DurableDeferred, Workflow, type WorkflowEngine } from "effect/workflow"
+import type { BillingRun } from "./BillingRun.ts"
+import { planRun, stashSource } from "./internal/runPlan.ts"
+import { surely } from "./internal/runControl.ts"
+import { makeRunSteps, type Verdict } from "./internal/runSteps.ts"
+import { PipelineOptions } from "./PipelineOptions.ts"
+import { type ClosedDefinition, RunDefinitions } from "./RunDefinition.ts"
+import { RunError, UnknownDefinition, UnknownRun } from "./RunError.ts"
+import { RunOptions, RunReport } from "./RunReport.ts"
+
+/** Why a run fails before anything is charged. */
+export const RunFailure = Schema.Union([RunError, SpendCapError])
+export type RunFailure = typeof RunFailure.Type
+
+/** The workflow. Its identity is the run and its round: starting it again joins it. */
+export const RunWorkflow = Workflow.make("purser/BillingRun", {
+  payload: { runId: Schema.NonEmptyString, round: Schema.Int },
+  success: RunReport,
+  error: RunFailure,
+  idempotencyKey: ({ round, runId }) => `${runId}/${round}`
+})
+
+/** The definition of runs whose rows were planned by whoever handed them over. */
+export const stagedDefinition = "staged"
+
+/** Steps at which a run waits to be woken: on hold, or until open charges are due. */
+const parkedAt = /^(?:hold|wait)\//
+const wakeOf = (step: string) => DurableDeferred.make(`wake/${step}`)
+
+/** Wakes a run that is parked at a step; one that is not parked looks at the register by itself. */
+export const wakeRun = Effect.fnUntraced(function*(
+  run: { readonly runId: string; readonly round: number; readonly step: string | null }
+): Effect.fn.Return<void, never, WorkflowEngine.WorkflowEngine> {
+  if (run.step === null || !parkedAt.test(run.step)) return
+  const deferred = wakeOf(run.step)
+  const token = yield* DurableDeferred.tokenFromPayload(deferred, { workflow: RunWorkflow, payload: { runId: run.runId, round: run.round } })
+  yield* DurableDeferred.succeed(deferred, { token, value: undefined })
+})
+
+const settings = Config.all({
+  controlEvery: Config.Duration("PURSER_RUN_CONTROL_POLL").pipe(Config.withDefault(Duration.seconds(1))),
+  giveUp: Config.Duration("PURSER_RUN_GIVE_UP").pipe(Config.withDefault(Duration.days(1)))
+})
+
+const firstWaitMs = 15_000
+const longestWaitMs = 600_000
+
+/** Chunks that are dispatched side by side, so that the slowest charge of one does not hold up the next. */
+const chunksAtOnce = 2
+
+const Begun = Schema.Struct({
+  name: Schema.String, definition: Schema.String, params: Schema.Unknown, options: RunOptions,
+  planned: Schema.Boolean, canceled: Schema.Boolean
+})
+const Lines = Schema.Struct({ afterLine: Schema.Int, throughLine: Schema.Int, page: Schema.Int })
+const Settled = Schema.Struct({ open: Schema.Int, stopped: Schema.Boolean })
+const Reconciled = Schema.Struct({ differences: Schema.NullOr(Schema.Int), problem: Schema.NullOr(Schema.String) })
+const VerdictOf = Schema.Literals(["go", "hold", "cancel"])
+
+const rangesOf = ({ afterLine, page, throughLine }: typeof Lines.Type) =>
+  Array.from({ length: Math.max(0, Math.ceil((throughLine - afterLine) / page)) }, (_, index) => ({
+    index, afterLine: afterLine + index * page, throughLine: Math.min(throughLine, afterLine + (index + 1) * page)
+  }))
+
+const decodeOptions = Schema.decodeUnknownEffect(Schema.toCodecJson(RunOptions))
+
+const make = Effect.gen(function*() {
+  const { controlEvery, giveUp } = yield* settings
+  const definitions = yield* RunDefinitions
+  const given = yield* Effect.serviceOption(PipelineOptions)
+  const runner = (Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig).worker
+  const steps = yield* makeRunSteps(runner, controlEvery)
+
+  return Effect.fnUntraced(function*({ round, runId }: typeof RunWorkflow.payloadSchema.Type) {
+    const step = <A, I, E extends RunFailure = never>(name: string, success: Schema.Codec<A, I>, execute: Effect.Effect<A, E>) =>
+      Activity.make({ name, success, error: RunFailure, execute: Effect.andThen(steps.note(runId, name), execute) })
+    /** For steps that can only succeed, however long that takes. */
+    const certain = <A, I>(name: string, success: Schema.Codec<A, I>, execute: Effect.Effect<A>) => Effect.orDie(step(name, success, execute))
+
+    const begun = yield* step("begin", Begun, Effect.gen(function*() {
+      const run = yield* steps.find(runId)
+      if (run === undefined) return yield* new RunError({ reason: new UnknownRun({ run: runId }) })
+      const { definition, name, params, state } = run
+      const planned = definition === stagedDefinition || (round === 1 && (yield* steps.isPlanned(runId)))
+      return { name, definition, params, options: yield* Effect.orDie(decodeOptions(run.options)), planned, canceled: state === "canceling" }
+    }))
+    const { name, options } = begun
+    const definition = definitions.find(begun.definition)
+    const about = { runId, round, name }
+    const contextOf = (stage: string, chunk: number) =>
+      Effect.map(Activity.idempotencyKey(`${stage}/${chunk}`), (idempotencyKey) => ({ ...about, chunk, idempotencyKey, attempt: 1 }))
+
+    /** Waits as long as a person has the run on hold. */
+    const held = Effect.fnUntraced(function*(at: string) {
+      for (let look = 0;; look++) {
+        const place = `hold/${at}/${look}`
+        const verdict: Verdict = yield* certain(place, VerdictOf, steps.verdict(runId))
+        if (verdict !== "hold") return verdict
+        yield* DurableDeferred.await(wakeOf(place))
+      }
+    })
+
+    /** Waits until open charges may be due, a person decides something, or for long enough: then it answers false. */
+    const waited = Effect.fnUntraced(function*(at: string, round: number) {
+      const waitMs = Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(round, 10))
+      let spentMs = 0
+      for (let past = 0; past < round; past++) spentMs += Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(past, 10))
+      if (spentMs >= Duration.toMillis(giveUp)) return false
+      const place = `wait/${at}/${round}`
+      const verdict = yield* certain(place, VerdictOf, steps.verdict(runId))
+      if (verdict === "go" || at === "drain") {
+        yield* DurableDeferred.raceAll({
+          name: place, success: Schema.Void, error: Schema.Never,
+          effects: [
+            DurableClock.sleep({ name: `timer/${place}`, duration: Duration.millis(waitMs), inMemoryThreshold: Duration.zero }),
+            DurableDeferred.await(wakeOf(place))
+          ]
+        })
+      }
+      return true
+    })
+
+    const before = Effect.fnUntraced(function*(closed: ClosedDefinition) {
+      const chunks = yield* step("source", Schema.Int, stashSource(steps.parts, { runId, round, params: begun.params, definition: closed }))
+      const { stash } = steps.parts
+      yield* Effect.forEach(Array.from({ length: chunks }, (_, chunk) => chunk), (chunk) =>
+        Effect.forEach(closed.before, (stage, index) =>
+          Effect.gen(function*() {
+            const place = `before/${stage.name}/${chunk}`
+            const context = yield* contextOf(place, chunk)
+            yield* step(place, Schema.Void, Effect.gen(function*() {
+              const body = yield* surely(stash.get({ runId, round, stage: index }, chunk))
+              if (body === undefined) return yield* Effect.die(new Error(`Bug: chunk ${chunk} of ${runId} is not in the stash`))
+              yield* surely(stash.put({ runId, round, stage: index + 1 }, chunk, yield* stage.run(body, context)))
+            }))
+          }), { discard: true }), { concurrency: chunksAtOnce, discard: true })
+      return chunks
+    })
+
+    const plan = Effect.gen(function*() {
+      const { pageSize } = steps.parts.runs
+      const afterLine = round === 1 ? 0 : yield* certain("lines", Schema.Int, steps.lastLine(runId))
+      if (begun.planned) {
+        return yield* certain("plan", Lines, Effect.map(steps.lastLine(runId), (throughLine) => ({ afterLine, throughLine, page: pageSize })))
+      }
+      if (definition === undefined) return yield* new RunError({ reason: new UnknownDefinition({ definition: begun.definition }) })
+      const chunks = definition.source._tag === "Items" ? yield* before(definition) : 0
+      return yield* step("plan", Lines, Effect.gen(function*() {
+        const { name, options, params } = begun
+        const lines = yield* planRun(steps.parts, { runId, name, round, afterLine, params, options, definition, chunks })
+        yield* steps.planned(runId)
+        return { ...lines, page: pageSize }
+      }))
+    })
+
+    /** Sends every chunk once; a chunk that a person stopped is sent again when the run goes on. */
+    const dispatch = Effect.fnUntraced(function*(lines: typeof Lines.Type): Effect.fn.Return<Verdict, never, WorkflowEngine.WorkflowEngine | WorkflowEngine.WorkflowInstance> {
+      const gate = yield* Semaphore.make(options.concurrency)
+      let left = rangesOf(lines)
+      for (let pass = 0;; pass++) {
+        const verdict = yield* held(`dispatch/${pass}`)
+        if (verdict === "cancel" || left.length === 0) return verdict
+        let isStopped = false
+        const stopped = yield* Effect.forEach(left, (range) =>
+          Effect.suspend(() => isStopped ? Effect.succeed(true) : certain(`dispatch/${pass}/${range.index}`, Schema.Boolean, steps.lines(runId, range, gate))).pipe(
+            Effect.tap((stop) => Effect.sync(() => {
+              isStopped ||= stop
+            }))
+          ), { concurrency: chunksAtOnce })
+        left = left.filter((_, index) => stopped[index] === true)
+        if (left.length === 0) return "go"
+      }
+    })
+
+    /** Sees to what stays open, until nothing is or patience ends. */
+    const settle = Effect.gen(function*() {
+      for (let look = 0, waits = 0;; look++) {
+        const { open, stopped } = yield* certain(`settle/${look}`, Settled, steps.settle(runId, options.concurrency))
+        if (stopped) {
+          if ((yield* held(`settle/${look}`)) === "cancel") return "cancel" as const
+        } else if (open === 0 || !(yield* waited("settle", waits++))) return "go" as const
+      }
+    })
+
+    /** After a cancellation, until workers hold nothing of the run. */
+    const drain = Effect.gen(function*() {
+      for (let look = 0;; look++) {
+        const inWork = yield* certain(`drain/${look}`, Schema.Int, steps.drain(runId))
+        if (inWork === 0 || !(yield* waited("drain", look))) return
+      }
+    })
+
+    const after = Effect.fnUntraced(function*(lines: typeof Lines.Type) {
+      const problems = yield* Effect.forEach(definition?.after ?? [], (stage) =>
+        Effect.forEach(rangesOf(lines), (range) =>
+          Effect.gen(function*() {
+            const place = `after/${stage.name}/${range.index}`
+            const context = yield* contextOf(place, range.index)
+            return yield* certain(place, Schema.NullOr(Schema.String), Effect.flatMap(steps.rows(runId, range), (rows) =>
+              rows.length === 0 ? Effect.succeed(null) : stage.run(rows, context).pipe(
+                Effect.as(null),
+                Effect.catch((error) => Effect.succeed(error.message))
+              )))
+          }), { concurrency: chunksAtOnce }))
+      return problems.flat().filter((problem) => problem !== null)
+    })
+
+    const closePeriod = certain("close", Schema.NullOr(Schema.String), steps.close(runId).pipe(
+      Effect.as(null),
+      Effect.catch((error) => Effect.succeed(error.message))
+    ))
+
+    const charged = Effect.gen(function*() {
+      const lines = yield* plan
+      const verdict = (yield* dispatch(lines)) === "cancel" ? "cancel" as const : yield* settle
+      if (verdict === "cancel") yield* drain
+      const notes = yield* after(lines)
+      const { differences, problem } = options.reconcile
+        ? yield* certain("reconcile", Reconciled, steps.reconcile(runId))
+        : { differences: null, problem: null }
+      if (options.closePeriod && verdict === "go") {
+        const problem = yield* closePeriod
+        if (problem !== null) notes.push(problem)
+      }
+      return yield* certain("report", RunReport, steps.end(about, verdict === "cancel" ? "canceled" : "finished", differences, [...notes, ...(problem === null ? [] : [problem])]))
+    })
+
+    const hooks = (report: RunReport) =>
+      Effect.forEach(definition?.ended ?? [], (hook, index) =>
+        certain(`ended/${index}`, Schema.Void, Effect.catch(hook(report), (error) => Effect.logError(`run ${name}: ${error.message}`))), { discard: true })
+
+    if (begun.canceled) {
+      const report = yield* certain("report", RunReport, steps.end(about, "canceled", null, []))
+      yield* hooks(report)
+      return report
+    }
+    const report = yield* charged.pipe(
+      Effect.catchCause((cause) => {
+        // A workflow that waits, or whose runner stops, is interrupted: it has not failed.
+        if (Cause.hasInterrupts(cause)) return Effect.failCause(cause)
+        const error = Cause.squash(cause)
+        const detail = error instanceof Error ? error.message || error.name : String(error)
+        return certain("fail", RunReport, steps.end(about, "failed", null, [detail])).pipe(
+          Effect.tap(hooks),
+          Effect.andThen(Effect.failCause(cause))
+        )
+      })
+    )
+    yield* hooks(report)
+    return report
+  })
+})
+
+/** Runs billing runs in this process, on the engine that the app provides; with a sweeper and a reconciler where there are any. */
+export const layerRunWorkflow: Layer.Layer<
+  never,
+  Config.ConfigError,
+  WorkflowEngine.WorkflowEngine | RunRegistry | RunLedger | RunStash | BillingRun | SpendCap | RunDefinitions
+> = Layer.unwrap(Effect.map(make, (handler) => RunWorkflow.toLayer(handler)))
+

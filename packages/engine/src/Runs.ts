@@ -1,0 +1,120 @@
+/**
+ * What one may do with billing runs from anywhere: start, watch, hold, resume, cancel, and send late rows after them. It acts on
+ * the register and wakes the workflow; whoever runs that does the rest.
+ */
+import { isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunState, type RunStateTotal } from "@purser/core"
+import { Clock, Context, type Duration, Effect, Layer, Random, Schedule, Schema, Stream } from "effect"
+import { WorkflowEngine } from "effect/workflow"
+import { RunError, RunStateRefused, UnknownRun } from "./RunError.ts"
+import { RunOptions } from "./RunReport.ts"
+import { RunWorkflow, wakeRun } from "./RunWorkflow.ts"
+
+/** A run that is wished for. A name is given once: starting it again answers the run that has it. */
+export interface RunWish {
+  readonly name: string
+  readonly definition: string
+  /** What the definition is told; JSON. */
+  readonly params: unknown
+  readonly options?: Partial<typeof RunOptions.Encoded>
+  readonly actor: string
+  /** The id under which rows were planned already. */
+  readonly plannedAs?: string
+}
+
+/** A run with its rows counted now. */
+export interface RunView {
+  readonly run: RunRecord
+  readonly counted: ReadonlyArray<RunStateTotal>
+}
+
+const unknown = (run: string) => new RunError({ reason: new UnknownRun({ run }) })
+const decodeOptions = Schema.decodeUnknownEffect(Schema.toCodecJson(RunOptions))
+const encodeOptions = Schema.encodeEffect(Schema.toCodecJson(RunOptions))
+
+const sameCounts = (a: ReadonlyArray<RunStateTotal>, b: ReadonlyArray<RunStateTotal>) =>
+  a.length === b.length && a.every(({ currency, rows, state }, index) => b[index]!.currency === currency && b[index]!.rows === rows && b[index]!.state === state)
+
+/** An id that sorts by time. */
+export const newRunId = Effect.gen(function*() {
+  const at = new Date(yield* Clock.currentTimeMillis).toISOString().replaceAll(/[-:]/g, "").replace(/\..*/, "Z")
+  return `${at}-${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")}`
+})
+
+/** The runs of a database. */
+export class Runs extends Context.Service<Runs, {
+  /** Starts a run, or answers the one that has its name: two triggers start one run, and a run that is over stays over. */
+  readonly start: (wish: RunWish) => Effect.Effect<{ readonly run: RunRecord; readonly isNew: boolean }, LedgerError | Schema.SchemaError>
+  /** Reads the source of a run that is over once more, and charges the rows that it did not have. */
+  readonly extend: (input: { readonly run: string; readonly params?: unknown; readonly actor: string }) => Effect.Effect<RunRecord, LedgerError | RunError>
+  /** Sends nothing more until it is resumed; what was sent is settled. */
+  readonly pause: (run: string, actor: string, reason: string) => Effect.Effect<RunRecord, LedgerError | RunError>
+  /** Goes on with a run that was paused. */
+  readonly resume: (run: string, actor: string) => Effect.Effect<RunRecord, LedgerError | RunError>
+  /** Sends nothing more, ever; what was sent is settled, the rest is not started. */
+  readonly cancel: (run: string, actor: string, reason: string) => Effect.Effect<RunRecord, LedgerError | RunError>
+  /** A run, with its rows as they are now. */
+  readonly view: (run: string) => Effect.Effect<RunView, LedgerError | RunError>
+  /** A run as it changes, until it is over. */
+  readonly watch: (run: string, every?: Duration.Input) => Stream.Stream<RunView, LedgerError | RunError>
+}>()("@purser/engine/Runs") {
+  /** Over the register, the run book and the engine. */
+  static readonly layer: Layer.Layer<Runs, never, RunRegistry | RunLedger | WorkflowEngine.WorkflowEngine> = Layer.effect(
+    Runs,
+    Effect.gen(function*() {
+      const registry = yield* RunRegistry
+      const book = yield* RunLedger
+      const engine = yield* WorkflowEngine.WorkflowEngine
+      const onEngine = Effect.provideService(WorkflowEngine.WorkflowEngine, engine)
+
+      /** Joins an execution that is there. */
+      const execute = ({ round, runId }: RunRecord) => onEngine(Effect.asVoid(RunWorkflow.execute({ runId, round }, { discard: true })))
+      const found = Effect.fnUntraced(function*(nameOrId: string) {
+        return (yield* registry.find(nameOrId)) ?? (yield* unknown(nameOrId))
+      })
+      const change = Effect.fnUntraced(function*(
+        nameOrId: string,
+        act: { readonly from: ReadonlyArray<RunState>; readonly to: RunState; readonly actor: string; readonly detail?: string | null; readonly word: string }
+      ) {
+        const run = yield* found(nameOrId)
+        // Said again after the answer was lost: what may be missing is the wake.
+        const changed = run.state === act.to ? run : yield* registry.change({ ...act, runId: run.runId })
+        if (changed === undefined) {
+          return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: (yield* found(nameOrId)).state, act: act.word }) })
+        }
+        yield* onEngine(wakeRun(changed))
+        return changed
+      })
+      const view = Effect.fnUntraced(function*(nameOrId: string) {
+        const run = yield* found(nameOrId)
+        return { run, counted: isRunOver(run.state) ? run.counted : yield* book.summary(run.runId) }
+      })
+
+      return Runs.of({
+        start: Effect.fn("Runs.start")(function*({ actor, definition, name, options, params, plannedAs }) {
+          const answer = yield* registry.register({
+            runId: plannedAs ?? (yield* newRunId), name, definition, params, actor, state: plannedAs === undefined ? "waiting" : "planned",
+            options: yield* encodeOptions(yield* decodeOptions(options ?? {}))
+          })
+          if (!isRunOver(answer.run.state)) yield* execute(answer.run)
+          return answer
+        }),
+        extend: Effect.fn("Runs.extend")(function*({ actor, params, run: nameOrId }) {
+          const run = yield* found(nameOrId)
+          const extended = yield* registry.extend({ runId: run.runId, params: params ?? run.params, actor })
+          if (extended === undefined) return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: run.state, act: "extended" }) })
+          yield* execute(extended)
+          return extended
+        }),
+        pause: (run, actor, reason) => change(run, { from: ["waiting", "planned", "running"], to: "paused", actor, detail: reason, word: "paused" }),
+        resume: (run, actor) => change(run, { from: ["paused"], to: "running", actor, detail: null, word: "resumed" }),
+        cancel: (run, actor, reason) => change(run, { from: ["waiting", "planned", "running", "paused"], to: "canceling", actor, detail: reason, word: "canceled" }),
+        view,
+        watch: (run, every = "1 second") =>
+          Stream.fromEffectSchedule(view(run), Schedule.spaced(every)).pipe(
+            Stream.takeUntil(({ run }) => isRunOver(run.state)),
+            Stream.changesWith((a, b) => a.run.state === b.run.state && a.run.step === b.run.step && sameCounts(a.counted, b.counted))
+          )
+      })
+    })
+  )
+}

@@ -1,0 +1,122 @@
+/** How a run plans without a person beside it: where its rows come from, and what is expected of their totals. */
+import { type BillingPeriod, ChargeRequest, type LedgerError, periodHasEnded, type RunLedger, type RunRow, type RunStash, type SpendCapError } from "@purser/core"
+import { Clock, Effect, Stream } from "effect"
+import type { BillingRun, CapDecision, RunCheck } from "../BillingRun.ts"
+import type { ClosedDefinition } from "../RunDefinition.ts"
+import { PeriodNotOver, RunError, TotalUnexpected } from "../RunError.ts"
+import type { RunOptions } from "../RunReport.ts"
+import { patiently, surely } from "./runControl.ts"
+
+/** Which lines came of it. */
+export interface PlannedLines {
+  readonly afterLine: number
+  readonly throughLine: number
+}
+
+/** A total that nobody named keeps the cap that is open, or is expected as it stands in the rows. */
+export const decideFor = (options: RunOptions) => (check: RunCheck): Effect.Effect<ReadonlyArray<CapDecision>, RunError> =>
+  Effect.gen(function*() {
+    const nowMs = yield* Clock.currentTimeMillis
+    const { expected, headroomPercent } = options
+    const same = (a: RunOptions["expected"][number], b: RunCheck["totals"][number]["total"]) =>
+      a.namespace === b.namespace && a.billingPeriod === b.billingPeriod && a.currency === b.currency
+    const stray = expected.find((one) => !check.totals.some(({ total }) => same(one, total)))
+    if (stray !== undefined) return yield* new RunError({ reason: new TotalUnexpected({ ...stray, isInRows: false }) })
+    const decisions: Array<CapDecision> = []
+    for (const { cap, total } of check.totals) {
+      const { billingPeriod, currency, namespace } = total
+      if (!options.allowPeriods.includes(billingPeriod) && !periodHasEnded(billingPeriod, nowMs)) {
+        return yield* new RunError({ reason: new PeriodNotOver({ billingPeriod }) })
+      }
+      const named = expected.find((one) => same(one, total))
+      if (named === undefined && expected.length > 0 && cap === undefined) {
+        return yield* new RunError({ reason: new TotalUnexpected({ billingPeriod, currency, isInRows: true }) })
+      }
+      const expectedMinor = named?.expectedMinor ?? (cap === undefined ? total.amountMinor : undefined)
+      decisions.push({ scope: { namespace, billingPeriod, currency }, expected: expectedMinor === undefined ? undefined : { expectedMinor, headroomPercent } })
+    }
+    return decisions
+  })
+
+/** A period that somebody allowed by name is billed though it has not begun. */
+const allow = (options: RunOptions, nowMs: number) => {
+  const early = new Map<BillingPeriod, boolean>()
+  const isEarly = (period: BillingPeriod) => {
+    const known = early.get(period) ?? (options.allowPeriods.includes(period) && !periodHasEnded(period, nowMs))
+    early.set(period, known)
+    return known
+  }
+  return (row: RunRow): RunRow =>
+    isEarly(row.request.billingPeriod) ? { ...row, request: new ChargeRequest({ ...row.request, allowFuture: true }, { disableChecks: true }) } : row
+}
+
+interface Parts {
+  readonly runs: BillingRun["Service"]
+  readonly book: RunLedger["Service"]
+  readonly stash: RunStash["Service"]
+}
+
+interface PlanOf {
+  readonly runId: string
+  readonly name: string
+  readonly round: number
+  /** The run's last line before this round. */
+  readonly afterLine: number
+  readonly params: unknown
+  readonly options: RunOptions
+  readonly definition: ClosedDefinition
+  /** Of chunks, where the definition has stages. */
+  readonly chunks: number
+}
+
+/** Keeps the source's chunks; answers how many. A try that was cut short begins anew. */
+export const stashSource = Effect.fnUntraced(function*(
+  { stash }: Parts,
+  { definition, params, round, runId }: Pick<PlanOf, "runId" | "round" | "params" | "definition">
+): Effect.fn.Return<number, RunError> {
+  if (definition.source._tag === "Rows") return 0
+  const place = { runId, round, stage: 0 }
+  let chunks = 0
+  yield* Stream.runForEach(definition.source.chunks(params), (body) => surely(stash.put(place, chunks++, body)))
+  yield* surely(stash.cut(place, chunks))
+  return chunks
+})
+
+/** What the stages made, as rows. */
+const stagedRows = ({ stash }: Parts, { chunks, definition, round, runId }: PlanOf): Stream.Stream<ReadonlyArray<RunRow>, RunError> => {
+  const place = { runId, round, stage: definition.before.length }
+  let line = 0
+  return Stream.range(0, chunks - 1).pipe(
+    Stream.mapEffect((chunk) =>
+      Effect.gen(function*() {
+        const body = yield* surely(stash.get(place, chunk))
+        if (body === undefined) return yield* Effect.die(new Error(`Bug: chunk ${chunk} of ${runId} is not in the stash`))
+        return (yield* definition.requests(body)).map((request): RunRow => ({ line: ++line, chargeKey: request.chargeKey, request }))
+      })),
+    Stream.filter((rows) => rows.length > 0)
+  )
+}
+
+/** Makes the rows obligations. A try that was cut short after that finds them planned, and plans nothing again. */
+export const planRun = Effect.fnUntraced(function*(parts: Parts, plan: PlanOf): Effect.fn.Return<PlannedLines, RunError | SpendCapError> {
+  const { book, runs } = parts
+  const { afterLine, definition, name, options, params, round, runId } = plan
+  const summary = round > 1 ? [] : yield* surely(book.summary(runId))
+  const isPlanned = summary.length > 0 && summary.every(({ state }) => state !== "staged")
+  if (!isPlanned) {
+    const mark = allow(options, yield* Clock.currentTimeMillis)
+    const rows = definition.source._tag === "Rows" ? definition.source.rows(params) : plan.chunks === 0 ? Stream.empty : stagedRows(parts, plan)
+    const planning = runs.plan({
+      runId: round === 1 ? runId : `${runId}/${round}`,
+      source: name,
+      rows: Stream.map(rows, (chunk) => chunk.map(mark)),
+      decide: decideFor(options),
+      overCap: options.overCap,
+      ...(round === 1 ? {} : { extends: runId })
+    })
+    yield* patiently(planning).pipe(
+      Effect.catchTag("LedgerError", (error: LedgerError) => Effect.die(error))
+    )
+  }
+  return { afterLine, throughLine: yield* surely(book.lastLine(runId)) }
+})

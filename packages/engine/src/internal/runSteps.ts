@@ -1,0 +1,129 @@
+/** The steps of a run, each safe to repeat: what an activity of the workflow does once it is its turn. */
+import { RunLedger, type RunRecord, RunRegistry, type RunRowReport, RunStash, type RunStateTotal, SpendCap, type SpendCapError } from "@purser/core"
+import { Clock, type Duration, Effect, Option, type Semaphore } from "effect"
+import { BillingRun } from "../BillingRun.ts"
+import { Reconciler } from "../Reconciler.ts"
+import { openRows } from "../RunDispatch.ts"
+import { countRows, type RunReport } from "../RunReport.ts"
+import { Sweeper } from "../Sweeper.ts"
+import { followStop, patiently, surely } from "./runControl.ts"
+
+/** What a person has decided about a run. */
+export type Verdict = "go" | "hold" | "cancel"
+
+const verdictOf = (run: RunRecord | undefined): Verdict => run === undefined || run.state === "canceling" ? "cancel" : run.state === "paused" ? "hold" : "go"
+const skewMs = 600_000
+
+/** Rows that a worker holds or has to look after: they were sent. */
+const inWork = (summary: ReadonlyArray<RunStateTotal>) =>
+  summary.filter(({ state }) => state === "claimed" || state === "attached").reduce((sum, { rows }) => sum + rows, 0)
+
+export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlEvery: Duration.Duration) {
+  const registry = yield* RunRegistry
+  const book = yield* RunLedger
+  const stash = yield* RunStash
+  const runs = yield* BillingRun
+  const cap = yield* SpendCap
+  const sweeper = yield* Effect.serviceOption(Sweeper)
+  const reconciler = yield* Effect.serviceOption(Reconciler)
+
+  const stopOf = (runId: string) => Effect.provideService(followStop(runId, controlEvery), RunRegistry, registry)
+  const find = (runId: string) => surely(registry.find(runId))
+  /** Charges whose worker is gone; a sweep that fails leaves them to the next one. */
+  const sweep = Option.isNone(sweeper) ? Effect.void : Effect.ignore(sweeper.value.sweepOnce)
+  const running = (runId: string) => surely(registry.change({ runId, from: ["waiting", "planned"], to: "running", actor: runner }))
+
+  return {
+    parts: { runs, book, stash },
+    find,
+    note: (runId: string, step: string) => surely(registry.note(runId, { runner, step })),
+    /** Whether the rows are in the ledger already: whoever handed the run over planned it, or a step that was cut short did. */
+    isPlanned: (runId: string) =>
+      Effect.map(surely(book.summary(runId)), (summary) => summary.length > 0 && summary.every(({ state }) => state !== "staged")),
+    lastLine: (runId: string) => surely(book.lastLine(runId)),
+    planned: (runId: string) => surely(registry.change({ runId, from: ["waiting"], to: "planned", actor: runner })),
+    verdict: (runId: string) => Effect.map(find(runId), verdictOf),
+
+    /** Sends some lines; answers whether it was stopped before all were sent. */
+    lines: (runId: string, range: { readonly afterLine: number; readonly throughLine: number }, gate: Semaphore.Semaphore) =>
+      Effect.scoped(Effect.gen(function*() {
+        yield* running(runId)
+        const stop = yield* stopOf(runId)
+        if (!stop.isStopped()) yield* surely(runs.dispatchLines({ runId, ...range, gate, stop }))
+        return stop.isStopped()
+      })),
+
+    /** Sends whatever is due until nothing is open, or nothing moves. */
+    settle: (runId: string, concurrency: number) =>
+      Effect.scoped(Effect.gen(function*() {
+        yield* running(runId)
+        const stop = yield* stopOf(runId)
+        if (!stop.isStopped()) yield* sweep
+        const counted = stop.isStopped() ? yield* surely(book.summary(runId)) : yield* surely(runs.dispatch({ runId, concurrency, stop }))
+        yield* surely(registry.note(runId, { counted }))
+        return { open: openRows(counted), stopped: stop.isStopped() }
+      })),
+
+    /** After a cancellation: settles what was sent. Answers how much is still with a worker. */
+    drain: (runId: string) =>
+      Effect.gen(function*() {
+        yield* sweep
+        const counted = yield* surely(book.summary(runId))
+        yield* surely(registry.note(runId, { counted }))
+        return inWork(counted)
+      }),
+
+    /** The rows of some lines, as they stand. */
+    rows: Effect.fnUntraced(function*(runId: string, { afterLine, throughLine }: { readonly afterLine: number; readonly throughLine: number }) {
+      const rows: Array<RunRowReport> = []
+      for (let after = afterLine; after < throughLine;) {
+        const page = yield* surely(book.report(runId, after, Math.min(1000, throughLine - after)))
+        rows.push(...page.filter(({ line }) => line <= throughLine))
+        if (page.length === 0) break
+        after = page.at(-1)!.line
+      }
+      return rows
+    }),
+
+    /** The periods of the run against the account. Answers what remains, or why it could not be compared. */
+    reconcile: Effect.fnUntraced(function*(runId: string): Effect.fn.Return<{ readonly differences: number | null; readonly problem: string | null }> {
+      if (Option.isNone(reconciler)) return { differences: null, problem: null }
+      const totals = yield* surely(book.totals(runId))
+      const run = yield* find(runId)
+      const sinceMs = (run?.createdAtMs ?? (yield* Clock.currentTimeMillis)) - skewMs
+      const scopes = new Map(totals.map(({ billingPeriod, namespace }) => [JSON.stringify([namespace, billingPeriod]), { billingPeriod, namespace }]))
+      const results = yield* Effect.forEach(scopes.values(), (scope) =>
+        reconciler.value.reconcile({ ...scope, sinceMs, dryRun: false }, (found) =>
+          Effect.logWarning(`reconciliation of run ${runId}: ${found.kind}, ${found.detail}`)).pipe(
+            Effect.map(({ remaining }) => ({ differences: remaining, problem: null })),
+            Effect.catch((error) => Effect.succeed({ differences: null, problem: `${scope.billingPeriod} could not be reconciled: ${error.message}` }))
+          ))
+      const problem = results.map((one) => one.problem).filter((one) => one !== null).join("; ")
+      return { differences: results.reduce((sum, one) => sum + (one.differences ?? 0), 0), problem: problem === "" ? null : problem }
+    }),
+
+    /** No more charges for the periods of the run. */
+    close: (runId: string): Effect.Effect<void, SpendCapError> =>
+      Effect.flatMap(surely(book.totals(runId)), (totals) =>
+        Effect.forEach(totals, ({ billingPeriod, currency, namespace }) => patiently(cap.close({ billingPeriod, currency, namespace })), { discard: true })),
+
+    /** Counts for the last time, and says how the round ended. */
+    end: Effect.fnUntraced(function*(
+      { name, round, runId }: Pick<RunReport, "name" | "round" | "runId">,
+      state: RunReport["state"],
+      differences: number | null,
+      notes: ReadonlyArray<string>
+    ): Effect.fn.Return<RunReport> {
+      const counted = yield* surely(book.summary(runId))
+      if (state !== "failed") yield* surely(book.finish(runId, state === "finished" ? "finished" : "stopped"))
+      yield* surely(stash.drop(runId))
+      yield* surely(registry.note(runId, { counted, step: state }))
+      yield* surely(registry.change({
+        runId, from: ["waiting", "planned", "running", "paused", "canceling"], to: state, actor: runner, detail: notes.length === 0 ? null : notes.join("; ")
+      }))
+      return { runId, name, round, state, rows: countRows(counted), open: openRows(counted), differences, notes }
+    })
+  }
+})
+
+export type RunSteps = Effect.Success<ReturnType<typeof makeRunSteps>>

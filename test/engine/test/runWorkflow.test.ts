@@ -1,0 +1,222 @@
+/** A billing run as a workflow, on the engine in memory: planned, charged, held, canceled, extended, with stages around. */
+import { BillingPeriod, type ChargeRequest, RunLedger, RunRegistry, RunStash } from "@purser/core"
+import { BillingRun, layerRunWorkflow, RunDefinition, RunDefinitions, type RunReport, Runs, RunWorkflow, type RunWish } from "@purser/engine"
+import { chargeFor, FaultPlan, MockGateway, TestPipeline } from "@purser/testkit"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Deferred, Effect, Layer, Queue, Ref, Schedule, Schema, Stream } from "effect"
+import { WorkflowEngine } from "effect/workflow"
+
+const Params = Schema.Struct({ count: Schema.Int, from: Schema.Int })
+const requests = (count: number, from = 0) => Array.from({ length: count }, (_, index) => chargeFor(`c${from + index}`, "2026-07"))
+const rowsOf = (charges: ReadonlyArray<ChargeRequest>) => charges.map((request, index) => ({ line: index + 1, chargeKey: request.chargeKey, request }))
+const plain = RunDefinition.rows("plain", { params: Params, rows: ({ count, from }) => Stream.make(rowsOf(requests(count, from))) })
+
+const settings = ConfigProvider.layer(ConfigProvider.fromUnknown({
+  PURSER_RUN_PAGE: "10", PURSER_RUN_PAUSE: "10 millis", PURSER_RUN_PATIENCE: "300 millis", PURSER_RUN_CONTROL_POLL: "5 millis", PURSER_WORKER: "test"
+}))
+
+const world = <R>(definitions: Layer.Layer<RunDefinitions, never, R>) =>
+  Layer.mergeAll(layerRunWorkflow, Runs.layer).pipe(
+    Layer.provideMerge(definitions),
+    Layer.provideMerge(Layer.mergeAll(BillingRun.layer, WorkflowEngine.layerMemory, RunRegistry.layerMemory, RunStash.layerMemory)),
+    Layer.provideMerge(RunLedger.layerMemory),
+    Layer.provideMerge(TestPipeline.layer),
+    Layer.provideMerge(settings),
+    Layer.orDie
+  )
+const run = <E>(title: string, definitions: Layer.Layer<RunDefinitions>, test: Effect.Effect<void, E, Layer.Success<ReturnType<typeof world>>>) =>
+  it.live(title, () => Effect.provide(test, world(definitions)))
+
+const wish = (name: string, params: unknown, more: Partial<RunWish> = {}): RunWish => ({
+  name, definition: "plain", params, actor: "test", options: { allowPeriods: ["2026-07"], concurrency: 4, reconcile: false }, ...more
+})
+const start = (one: RunWish) => Effect.flatMap(Runs, (runs) => runs.start(one))
+const report = (name: string) =>
+  Effect.gen(function*() {
+    const registry = yield* RunRegistry
+    const found = (yield* registry.find(name))!
+    return yield* RunWorkflow.execute({ runId: found.runId, round: found.round })
+  })
+const view = (name: string) => Effect.flatMap(Runs, (runs) => runs.view(name))
+const payments = (charges: ReadonlyArray<ChargeRequest>) => Effect.forEach(charges, ({ billingPeriod, customerId }) => MockGateway.payments(customerId, billingPeriod))
+const paid = (charges: ReadonlyArray<ChargeRequest>) => Effect.map(payments(charges), (counts) => counts.reduce((sum, count) => sum + count, 0))
+/** Waits for a thing to come about. */
+const until = <A, E, R>(look: Effect.Effect<A, E, R>, test: (value: A) => boolean) => Effect.repeat(look, { until: test, schedule: Schedule.spaced("2 millis") })
+
+describe("a run", () => {
+  run("charges every row once, whoever starts it how often", RunDefinitions.layer(plain), Effect.gen(function*() {
+    const answers = yield* Effect.forEach([1, 2, 3], () => start(wish("july", { count: 35, from: 0 })), { concurrency: "unbounded" })
+    assert.strictEqual(answers.filter(({ isNew }) => isNew).length, 1)
+    assert.strictEqual(new Set(answers.map((answer) => answer.run.runId)).size, 1)
+    const end = yield* report("july")
+    assert.deepStrictEqual([end.state, end.rows, end.open, end.notes], ["finished", 35, 0, []])
+    const again = yield* start(wish("july", { count: 35, from: 0 }))
+    assert.deepStrictEqual([again.isNew, again.run.state], [false, "finished"])
+    assert.deepStrictEqual(new Set(yield* payments(requests(35))), new Set([1]))
+    const { run: found, counted } = yield* view("july")
+    assert.deepStrictEqual([found.runner, found.round, counted.map(({ rows, state }) => [state, rows])], ["test", 1, [["succeeded", 35]]])
+    const events = yield* (yield* RunRegistry).events(found.runId)
+    assert.deepStrictEqual(events.map(({ act }) => act), ["waiting", "taken", "planned", "running", "finished"])
+  }))
+
+  run("is extended with late rows, and charges those alone", RunDefinitions.layer(plain), Effect.gen(function*() {
+    yield* start(wish("july", { count: 15, from: 0 }, { options: { ...wish("", {}).options, headroomPercent: 200 } }))
+    yield* report("july")
+    const runs = yield* Runs
+    yield* runs.extend({ run: "july", params: { count: 20, from: 5 }, actor: "test" })
+    const end = yield* report("july")
+    assert.deepStrictEqual([end.round, end.state, end.rows, end.open], [2, "finished", 25, 0])
+    assert.deepStrictEqual(new Set(yield* payments(requests(25))), new Set([1]))
+    // What the cap has no room for is refused as a whole, and the run keeps what it had.
+    yield* runs.extend({ run: "july", params: { count: 20, from: 25 }, actor: "test" })
+    assert.include((yield* Effect.flip(report("july"))).message, "cap")
+    assert.deepStrictEqual((yield* view("july")).counted.map(({ rows, state }) => [state, rows]), [["succeeded", 25]])
+  }))
+
+  run("fails before anything is charged when the rows are refused, and says why", RunDefinitions.layer(plain), Effect.gen(function*() {
+    const late = wish("early", { count: 3, from: 0 }, { options: { reconcile: false, expected: [{ billingPeriod: "2026-08", currency: "usd" as never, expectedMinor: "1" }] } })
+    yield* start(late)
+    const error = yield* Effect.flip(report("early"))
+    assert.strictEqual(error._tag === "RunError" ? error.reason._tag : error._tag, "TotalUnexpected")
+    const { run: found } = yield* view("early")
+    assert.deepStrictEqual([found.state, found.detail], ["failed", error.message])
+    assert.strictEqual(yield* paid(requests(3)), 0)
+    yield* start(wish("unknown", {}, { definition: "nobody's" }))
+    assert.include((yield* Effect.flip(report("unknown"))).message, "nobody's")
+    yield* start(wish("params", { count: "many" }))
+    assert.include((yield* Effect.flip(report("params"))).message, "source")
+  }))
+
+  run("sends nothing while it is paused, and goes on where it was", RunDefinitions.layer(plain), Effect.gen(function*() {
+    const runs = yield* Runs
+    const all = requests(60)
+    yield* FaultPlan.delayReply(1000, 4)
+    yield* start(wish("held", { count: 60, from: 0 }))
+    yield* until(paid(all), (count) => count >= 5)
+    const paused = yield* runs.pause("held", "ops", "a look")
+    assert.deepStrictEqual([paused.state, paused.detail], ["paused", "a look"])
+    // Parked: what was sent is settled, and nobody sends any more.
+    yield* until(view("held"), (one) => one.run.step?.startsWith("hold/") === true)
+    const sent = yield* paid(all)
+    assert.isBelow(sent, 60)
+    assert.deepStrictEqual((yield* view("held")).counted.map(({ rows, state }) => [state, rows]), [["succeeded", sent], ["planned", 60 - sent]])
+    yield* Effect.sleep(50)
+    assert.strictEqual(yield* paid(all), sent)
+    yield* runs.resume("held", "ops")
+    const end = yield* report("held")
+    assert.deepStrictEqual([end.state, end.open], ["finished", 0])
+    assert.deepStrictEqual(new Set(yield* payments(all)), new Set([1]))
+    assert.include((yield* Effect.flip(runs.pause("held", "ops", "late"))).message, "finished")
+  }))
+
+  run("that is canceled settles what was sent and starts nothing more; a new round goes on with it", RunDefinitions.layer(plain), Effect.gen(function*() {
+    const runs = yield* Runs
+    const all = requests(60)
+    yield* FaultPlan.delayReply(1000, 4)
+    yield* start(wish("dropped", { count: 60, from: 0 }))
+    yield* until(paid(all), (count) => count >= 5)
+    yield* runs.cancel("dropped", "ops", "wrong file")
+    const end = yield* report("dropped")
+    assert.strictEqual(end.state, "canceled")
+    const sent = yield* paid(all)
+    assert.isBelow(sent, 60)
+    const states = (yield* view("dropped")).counted.map(({ rows, state }) => [state, rows])
+    assert.deepStrictEqual(states, [["succeeded", sent], ["planned", 60 - sent]])
+    yield* runs.extend({ run: "dropped", actor: "ops" })
+    assert.strictEqual((yield* report("dropped")).state, "finished")
+    assert.deepStrictEqual(new Set(yield* payments(all)), new Set([1]))
+  }))
+
+  run("that is canceled while it is paused ends at once", RunDefinitions.layer(plain), Effect.gen(function*() {
+    const runs = yield* Runs
+    const registry = yield* RunRegistry
+    yield* registry.register({ ...wish("never", { count: 5, from: 0 }), runId: "never-1", state: "waiting", options: wish("", {}).options })
+    yield* runs.pause("never", "ops", "not yet")
+    yield* start(wish("never", { count: 5, from: 0 }))
+    yield* until(view("never"), (one) => one.run.step?.startsWith("hold/") === true)
+    yield* runs.cancel("never", "ops", "not at all")
+    assert.strictEqual((yield* report("never")).state, "canceled")
+    assert.strictEqual(yield* paid(requests(5)), 0)
+  }))
+})
+
+const Usage = Schema.Struct({ customerId: Schema.String, units: Schema.Int })
+const Priced = Schema.Struct({ customerId: Schema.String, amountMinor: Schema.Int })
+const Period = Schema.Struct({ period: BillingPeriod, customers: Schema.Int })
+
+describe("stages", () => {
+  it.live("make charges of usage, are tried again with the same key, and see what was charged", () =>
+    Effect.gen(function*() {
+      const calls = yield* Ref.make<ReadonlyArray<readonly [stage: string, key: string, attempt: number, items: number]>>([])
+      const note = (stage: string, key: string, attempt: number, items: number) => Ref.update(calls, (all) => [...all, [stage, key, attempt, items] as const])
+      const ends = yield* Queue.unbounded<RunReport>()
+      const quick = { retry: Schedule.recurs(3), timeout: "1 second" } as const
+      const metered = RunDefinition.items("metered", {
+        params: Period,
+        item: Usage,
+        chunkSize: 4,
+        items: ({ customers }) => Stream.fromIterable(Array.from({ length: customers }, (_, n) => ({ customerId: `m${n}`, units: n + 1 })))
+      }).stage("rate", {
+        ...quick,
+        output: Priced,
+        run: (items, { attempt, idempotencyKey }) =>
+          note("rate", idempotencyKey, attempt, items.length).pipe(
+            Effect.andThen(attempt === 1 ? Effect.fail("the price list is away") : Effect.succeed(items.map(({ customerId, units }) => ({ customerId, amountMinor: units * 100 }))))
+          )
+      }).stage("tax", {
+        ...quick,
+        output: Priced,
+        run: (items, { attempt, idempotencyKey }) =>
+          Effect.as(note("tax", idempotencyKey, attempt, items.length), items.map((item) => ({ ...item, amountMinor: Math.round(item.amountMinor * 1.19) })))
+      }).charge(({ amountMinor, customerId }) => chargeFor(customerId, "2026-07", { amountMinor })).after("receipt", {
+        ...quick,
+        run: (rows, { attempt, idempotencyKey }) => note(`receipt of ${rows.filter(({ state }) => state === "succeeded").length}`, idempotencyKey, attempt, rows.length)
+      }).after("own webhook", { ...quick, run: () => Effect.fail("404") }).ended({ ...quick, run: (end) => Queue.offer(ends, end).pipe(Effect.asVoid) })
+
+      yield* Effect.gen(function*() {
+        yield* start(wish("usage", { period: "2026-07", customers: 10 }, { definition: "metered" }))
+        const end = yield* report("usage")
+        assert.deepStrictEqual([end.state, end.rows, end.open], ["finished", 10, 0])
+        assert.deepStrictEqual(end.notes, [`stage "own webhook" failed on chunk 0: 404`])
+        assert.deepStrictEqual(yield* Queue.take(ends), end)
+        assert.deepStrictEqual(new Set(yield* Effect.forEach([0, 3, 9], (n) => MockGateway.payments(`m${n}`, "2026-07"))), new Set([1]))
+        assert.strictEqual((yield* view("usage")).counted[0]?.amountMinor, BigInt(Math.round(5500 * 1.19)))
+        const made = yield* Ref.get(calls)
+        const of = (stage: string) => made.filter(([name]) => name === stage)
+        // Chunks of 4, 4 and 2; the first try of each fails, and the second bears the same key.
+        assert.deepStrictEqual(of("rate").map(([, , attempt]) => attempt).sort(), [1, 1, 1, 2, 2, 2])
+        assert.strictEqual(new Set(of("rate").map(([, key]) => key)).size, 3)
+        assert.deepStrictEqual(of("tax").map(([, , , items]) => items).sort(), [2, 4, 4])
+        assert.strictEqual(new Set([...of("tax"), ...of("rate")].map(([, key]) => key)).size, 6)
+        assert.deepStrictEqual(of("receipt of 10").length, 1)
+        // The stash is scratch.
+        const { runId } = (yield* view("usage")).run
+        assert.isUndefined(yield* (yield* RunStash).get({ runId, round: 1, stage: 0 }, 0))
+      }).pipe(Effect.provide(world(RunDefinitions.layer(metered))))
+    }))
+
+  it.live("that fail before the charge fail the run, and nothing is charged", () =>
+    Effect.gen(function*() {
+      const broken = RunDefinition.items("broken", { params: Period, item: Usage, items: () => Stream.make({ customerId: "m0", units: 1 }) })
+        .stage("discount", { output: Usage, retry: Schedule.recurs(1), run: () => Effect.fail("no such campaign") })
+        .charge(({ customerId }) => chargeFor(customerId, "2026-07"))
+      yield* Effect.gen(function*() {
+        yield* start(wish("broken", { period: "2026-07", customers: 1 }, { definition: "broken" }))
+        assert.strictEqual((yield* Effect.flip(report("broken"))).message, `stage "discount" failed on chunk 0: no such campaign`)
+        assert.strictEqual((yield* view("broken")).run.state, "failed")
+        assert.strictEqual(yield* MockGateway.payments("m0", "2026-07"), 0)
+      }).pipe(Effect.provide(world(RunDefinitions.layer(broken))))
+    }))
+
+  it.live("take what they need from where the definitions are built, and are timed", () =>
+    Effect.gen(function*() {
+      const gate = yield* Deferred.make<void>()
+      const slow = RunDefinition.items("slow", { params: Period, item: Usage, items: () => Stream.make({ customerId: "m0", units: 1 }) })
+        .stage("rate", { output: Usage, timeout: "20 millis", retry: Schedule.recurs(0), run: (items) => Effect.as(Deferred.await(gate), items) })
+        .charge(({ customerId }) => chargeFor(customerId, "2026-07"))
+      yield* Effect.gen(function*() {
+        yield* start(wish("slow", { period: "2026-07", customers: 1 }, { definition: "slow" }))
+        assert.include((yield* Effect.flip(report("slow"))).message, "no answer within 20ms")
+      }).pipe(Effect.provide(world(RunDefinitions.layer(slow))))
+    }))
+})
