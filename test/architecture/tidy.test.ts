@@ -59,7 +59,7 @@ describe("the workspace", () => {
   })
 
   it("has one version in the command and in its package", () => {
-    const version = /export const version = "([^"]+)"/.exec(readText("apps/cli/src/Cli.ts"))?.[1]
+    const version = /export const version = "([^"]+)"/.exec(readText("apps/cli/src/version.ts"))?.[1]
     expect(version).toBe(packages.find(({ folder }) => folder === "apps/cli")?.manifest.version)
   })
 })

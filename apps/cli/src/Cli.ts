@@ -1,6 +1,6 @@
 /** The `purser` command: its subcommands, and how every failure becomes one readable message and an exit status. */
 import { NodeServices } from "@effect/platform-node"
-import { Cause, Config, Effect, Layer, Logger, References } from "effect"
+import { Cause, Config, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { RunError } from "@purser/engine"
 import { CommandFailed, exitStatus } from "./CommandFailed.ts"
@@ -25,22 +25,16 @@ import { vaultCommand } from "./commands/vaultCommand.ts"
 import { webhooksCommand } from "./commands/webhooksCommand.ts"
 import { workerCommand } from "./commands/workerCommand.ts"
 import { settingsFile } from "./settingsFile.ts"
+import { logging } from "./logging.ts"
 import { note } from "./ui/Output.ts"
 
-/** Kept equal to the package's version by a test. */
-export const version = "0.1.0"
+import { version } from "./version.ts"
+export { version }
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
   Command.withSubcommands([runCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, doctorCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
 )
-
-const logging = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>
-  Layer.mergeAll(
-    Logger.layer([Logger.consolePretty()]),
-    Layer.succeed(Logger.LogToStderr, true),
-    Layer.succeed(References.MinimumLogLevel, level)
-  )))
 
 const textOf = (error: unknown): string => {
   if (error instanceof Config.ConfigError) {

@@ -4,13 +4,15 @@
  * Nothing is forwarded without a decision that the store has written down, and what was forwarded is seen to its end
  * whether or not its client waits. The client hears the answer after it was recorded, so that what it does next meets it.
  */
-import { Context, Effect, Layer, Option, type Redacted, Result, Schema } from "effect"
+import { Measures, MetricSeries } from "@purser/core"
+import { Context, Effect, Layer, Metric, Option, type Redacted, Result, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import { type Evidence, evidenceOf } from "./Evidence.ts"
 import { type FormProblem, type FormTerms, readAdjustment, readForm } from "./FormAmount.ts"
 import { answer, cut, type Exchange, readBody, reset } from "./internal/exchange.ts"
 import { answered, forwarded, headerOf, timesGiven } from "./internal/headers.ts"
 import { make as timely } from "./internal/timely.ts"
+import { ProxyMetrics } from "./ProxyMetrics.ts"
 import type { ProxySettings } from "./ProxyConfig.ts"
 import { type OwnAnswer, refuse, refuseForm, refuseReuse, storeUnavailable, upstreamUnreachable } from "./Refusal.ts"
 import { movesMoney, type Route, routeOf } from "./RoutePolicy.ts"
@@ -51,6 +53,14 @@ const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTim
   // An outcome is written down before its client hears of it, unless the store is away: the client gets its answer all the same.
   const { decide, record } = timely({ store: yield* VaultStore, decideMs: settings.storeTimeoutMs, waitingMax: 10_000 })
   const upstream = yield* Upstream
+  const measures = yield* Measures
+  let underWay = 0
+  yield* MetricSeries.readWith(ProxyMetrics.inFlight, () => underWay)
+  const counted = (call: Effect.Effect<void>) =>
+    Effect.suspend(() => {
+      underWay++
+      return Effect.ensuring(measures ? MetricSeries.timed(ProxyMetrics.callSeconds, call) : call, Effect.sync(() => void underWay--))
+    })
 
   const own = (exchange: Exchange, given: OwnAnswer) => answer(exchange, given.status, given.headers, given.body)
 
@@ -202,8 +212,10 @@ const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTim
       wish = wishOf(asked, evidence)
       verdict = yield* decide(wish)
     }
+    yield* Metric.update(ProxyMetrics.calls.of(verdict.verdict), 1)
     switch (verdict.verdict) {
       case "refused":
+        yield* Metric.update(ProxyMetrics.refusals.of(verdict.code ?? "other"), 1)
         return yield* own(exchange, refusalOf(asked, verdict, wish.amountMinor))
       case "look":
         // Answered, or another one stands there now: the client asks again.
@@ -239,22 +251,22 @@ const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTim
       const requestId = `req_proxy_${randomBytes(9).toString("hex")}`
       const vaultKey = vaultKeyOf(exchange.request.headers.authorization)
       if (vaultKey === undefined) return own(exchange, refuse("vault_key_unknown", requestId))
-      return ask(exchange, vaultKey, requestId).pipe(
+      return counted(ask(exchange, vaultKey, requestId).pipe(
         Effect.flatMap(decided),
         Effect.catchTags({
           VaultStoreError: (error) =>
             error.reason._tag === "VaultRefused"
               ? own(exchange, refuseForm({ param: null, code: "form_invalid", message: "The call holds a value that the spend-cap proxy cannot keep." }, requestId))
-              : Effect.andThen(
-              Effect.logError("the vault store is away; nothing was forwarded").pipe(Effect.annotateLogs({ detail: error.message, requestId })),
-              own(exchange, storeUnavailable(requestId))
-            ),
+              : Metric.update(ProxyMetrics.storeAway, 1).pipe(
+                Effect.andThen(Effect.logError("the vault store is away; nothing was forwarded").pipe(Effect.annotateLogs({ detail: error.message, requestId }))),
+                Effect.andThen(own(exchange, storeUnavailable(requestId)))
+              ),
           BodyTooLarge: () => own(exchange, refuse("request_too_large", requestId)),
           ClientGone: () => Effect.void
         }),
         Effect.catchCause((cause) => Effect.andThen(Effect.logError("the proxy failed inside", cause), reset(exchange))),
         Effect.uninterruptible
-      )
+      ))
     }
   })
 })

@@ -2,7 +2,7 @@
  * One metric by the values of its labels, each series made once: labels that are merged at each update cost several times
  * what the update does. Labels that come from elsewhere cannot make series without end.
  */
-import { Effect, Metric } from "effect"
+import { type Context, Effect, Metric, type Scope } from "effect"
 
 /** A series for each combination of values. */
 export interface MetricSeries<M> {
@@ -44,6 +44,13 @@ export const MetricSeries = {
   /** A histogram of seconds. */
   seconds: (name: string, description: string, attributes: Readonly<Record<string, string>> = {}): Metric.Histogram<number> =>
     Metric.histogram(name, { description, boundaries: secondsBoundaries, attributes: { ...attributes, unit: "seconds" } }),
+  /** Asks for a gauge's value when somebody looks, as long as the scope lives: whoever changes the value pays nothing for it. */
+  readWith: (gauge: Metric.Gauge<number>, read: () => number): Effect.Effect<void, never, Scope.Scope> =>
+    Effect.contextWith((context: Context.Context<Scope.Scope>) =>
+      Effect.asVoid(Effect.acquireRelease(
+        Effect.sync(() => Metric.registerUnsafe(gauge, context, { get: () => ({ value: read() }), update: () => undefined, modify: () => undefined })),
+        (registration) => Effect.sync(registration.remove)
+      ))),
   /** Measures how long an effect takes, however it ends. */
   timed: <A, E, R>(metric: Metric.Metric<number, unknown>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.clockWith((clock) => {

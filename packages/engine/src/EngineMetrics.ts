@@ -58,16 +58,6 @@ export const EngineMetrics = {
     labels: ["cause"],
     known: [["person"], ["outage"]],
     make: (attributes) => Metric.gauge("purser_paused", { description: "1 while charging is paused, by cause", attributes })
-  }),
-  /** What a cap allows, in minor units; read from the store by whoever shows metrics. */
-  capLimit: MetricSeries.make({
-    labels: ["namespace", "billing_period", "currency"],
-    make: (attributes) => Metric.gauge("purser_cap_limit_minor", { description: "what a cap allows, in minor units", attributes })
-  }),
-  /** Room under a cap that is taken, in minor units; read from the store by whoever shows metrics. */
-  capUsed: MetricSeries.make({
-    labels: ["namespace", "billing_period", "currency"],
-    make: (attributes) => Metric.gauge("purser_cap_used_minor", { description: "room under a cap that is taken, in minor units", attributes })
   })
 } as const
 

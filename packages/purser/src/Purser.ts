@@ -12,6 +12,7 @@ import { StripeGateway, StripeRefunds } from "@purser/stripe"
 import { Config, ConfigProvider, Effect, Layer, ManagedRuntime, Option, Schema } from "effect"
 import { PurserWebhooks } from "./PurserWebhooks.ts"
 import { Stores } from "./Stores.ts"
+import { Telemetry } from "./Telemetry.ts"
 
 /** The pipeline and refunds on the configured database and Stripe account. */
 const layerConfig = Layer.mergeAll(ChargePipeline.layer, Refunds.layer).pipe(
@@ -202,13 +203,16 @@ const webHandler = Effect.flatMap(Effect.serviceOption(WebhookHttp), (http): Eff
     ? Effect.provideService(PurserWebhooks.webHandler, WebhookHttp, http.value)
     : Effect.succeed(() => Promise.reject(new Error("PURSER_WEBHOOK_SECRET is not set"))))
 
+/** Traces, metrics and logs to the collector of the configuration. Whoever wants to be scraped has a server of their own. */
+const telemetry = Layer.unwrap(Effect.map(Telemetry.settings, (settings) => Telemetry.layer({ ...settings, metrics: undefined }, { component: "embedded" })))
+
 /** Purser as a layer, and as an object. */
 export const Purser = {
   layerConfig,
   /** Starts Purser with these configuration keys (`PURSER_DATABASE_URL`, `PURSER_STRIPE_KEY`, …) on top of the environment's. */
   make: async (config: Readonly<Record<string, string>> = {}): Promise<PurserHandle> => {
     const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(config), ConfigProvider.fromEnv())
-    const runtime = ManagedRuntime.make(withWebhooks.pipe(Layer.provideMerge(ConfigProvider.layer(provider))))
+    const runtime = ManagedRuntime.make(withWebhooks.pipe(Layer.provideMerge(telemetry), Layer.provideMerge(ConfigProvider.layer(provider))))
     await runtime.runPromise(Effect.void)
     return {
       charge: (input) => runtime.runPromise(charge(input)),

@@ -1,6 +1,7 @@
 /** The flags of `purser broker`. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { inTelemetry } from "./inTelemetry.ts"
 
 /** `purser broker` */
 export const brokerCommand = Command.make("broker", {
@@ -10,7 +11,7 @@ export const brokerCommand = Command.make("broker", {
   )
 }, Effect.fnUntraced(function*(given) {
   const { broker } = yield* Effect.promise(() => import("../handlers/broker.ts"))
-  return yield* broker({ endpoint: Option.getOrUndefined(given.endpoint) })
+  return yield* inTelemetry("broker", broker({ endpoint: Option.getOrUndefined(given.endpoint) }))
 })).pipe(
   Command.withDescription(
     "Pass requests from clients to workers that come and go (Majordomo), until stopped. " +

@@ -1,6 +1,7 @@
 /** The flags of `purser feed`, which publishes the ledger's events, and of `purser events`, which shows them. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { inTelemetry } from "./inTelemetry.ts"
 
 const endpoint = (what: string) =>
   Flag.String("endpoint").pipe(Flag.withDescription(`Where ${what} (default: PURSER_FEED_ENDPOINT, else tcp://127.0.0.1:5565)`), Flag.optional)
@@ -17,11 +18,11 @@ export const feedCommand = Command.make("feed", {
   )
 }, Effect.fnUntraced(function*(given) {
   const { feed } = yield* Effect.promise(() => import("../handlers/feed.ts"))
-  return yield* feed({
+  return yield* inTelemetry("feed", feed({
     endpoint: Option.getOrUndefined(given.endpoint),
     replayEndpoint: Option.getOrUndefined(given.replayEndpoint),
     keep: Option.getOrUndefined(given.keep)
-  })
+  }))
 })).pipe(
   Command.withDescription("Publish the ledger's events to whoever follows them, until stopped"),
   Command.withExamples([{ command: "PURSER_DATABASE_URL=postgres://… purser feed", description: "Publish; any number of readers follow with purser events" }])

@@ -1,6 +1,7 @@
 /** The flags of `purser forwarder`. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { inTelemetry } from "./inTelemetry.ts"
 
 /** `purser forwarder` */
 export const forwarderCommand = Command.make("forwarder", {
@@ -18,11 +19,11 @@ export const forwarderCommand = Command.make("forwarder", {
   )
 }, Effect.fnUntraced(function*(given) {
   const { forwarder } = yield* Effect.promise(() => import("../handlers/forwarder.ts"))
-  return yield* forwarder({
+  return yield* inTelemetry("forwarder", forwarder({
     device: Option.getOrUndefined(given.device),
     frontend: Option.getOrUndefined(given.frontend),
     backend: Option.getOrUndefined(given.backend)
-  })
+  }))
 })).pipe(
   Command.withDescription("Pass messages on between two addresses, so that neither side knows the other, until stopped"),
   Command.withExamples([

@@ -1,6 +1,7 @@
 /** The flags of `purser proxy`. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { inTelemetry } from "./inTelemetry.ts"
 
 /** `purser proxy` */
 export const proxyCommand = Command.make("proxy", {
@@ -8,7 +9,7 @@ export const proxyCommand = Command.make("proxy", {
   port: Flag.Int("port").pipe(Flag.withDescription("The port; 0 takes a free one (default: PURSER_PROXY_PORT, else 12112)"), Flag.optional)
 }, Effect.fnUntraced(function*(given) {
   const { proxy } = yield* Effect.promise(() => import("../handlers/proxy.ts"))
-  return yield* proxy({ host: Option.getOrUndefined(given.host), port: Option.getOrUndefined(given.port) })
+  return yield* inTelemetry("proxy", proxy({ host: Option.getOrUndefined(given.host), port: Option.getOrUndefined(given.port) }))
 })).pipe(
   Command.withDescription("Serve the spend-cap proxy: vault keys in place of a Stripe key, and never more than the cap"),
   Command.withExamples([

@@ -5,6 +5,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { periodLabels } from "./periodLabels.ts"
 import { columnNamed, columns, type Column, type Delimiter, type InputOptions } from "../input/InputOptions.ts"
+import { inTelemetry } from "./inTelemetry.ts"
 
 const flags = {
   file: Argument.String("FILE").pipe(
@@ -112,7 +113,7 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
   }
   const { parseExpectedTotal, parseHeadroom } = yield* Effect.promise(() => import("../handlers/expectedTotals.ts"))
   const { run } = yield* Effect.promise(() => import("../handlers/run.ts"))
-  return yield* run({
+  return yield* inTelemetry("run", run({
     file: given.file,
     input,
     expectedTotals: yield* Effect.forEach(given.expectedTotal, (text) => parseExpectedTotal(text, labels)),
@@ -131,7 +132,7 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     yes: given.yes,
     actor: given.actor,
     report: Option.getOrUndefined(given.report)
-  })
+  }))
 })).pipe(
   Command.withDescription("Bill every row of a file exactly once"),
   Command.withExamples([

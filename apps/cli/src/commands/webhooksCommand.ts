@@ -2,6 +2,7 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
+import { inTelemetry } from "./inTelemetry.ts"
 
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
 const limit = Flag.Int("limit").pipe(Flag.withDescription("How many at the most"), Flag.withDefault(100))
@@ -15,7 +16,7 @@ export const webhooksCommand = Command.make("webhooks", {
 }, Effect.fnUntraced(function*(given) {
   const port = Option.getOrUndefined(given.port)
   if (port !== undefined && (port < 0 || port > 65_535)) return yield* refused("--port must be from 0 to 65535")
-  return yield* (yield* load).serve({ host: Option.getOrUndefined(given.host), port, path: Option.getOrUndefined(given.path) })
+  return yield* inTelemetry("webhooks", (yield* load).serve({ host: Option.getOrUndefined(given.host), port, path: Option.getOrUndefined(given.path) }))
 })).pipe(
   Command.withDescription("Serve Stripe's webhooks, and deal with what they bring, until stopped"),
   Command.withExamples([

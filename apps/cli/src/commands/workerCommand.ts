@@ -1,6 +1,7 @@
 /** The flags of `purser worker`. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { inTelemetry } from "./inTelemetry.ts"
 
 /** `purser worker` */
 export const workerCommand = Command.make("worker", {
@@ -15,7 +16,7 @@ export const workerCommand = Command.make("worker", {
   feed: Flag.Boolean("feed").pipe(Flag.withDescription("Publish the ledger's events too, as purser feed does"), Flag.withDefault(false))
 }, Effect.fnUntraced(function*(given) {
   const { worker } = yield* Effect.promise(() => import("../handlers/worker.ts"))
-  return yield* worker({ endpoint: Option.getOrUndefined(given.endpoint), transport: Option.getOrUndefined(given.transport), feed: given.feed })
+  return yield* inTelemetry("worker", worker({ endpoint: Option.getOrUndefined(given.endpoint), transport: Option.getOrUndefined(given.transport), feed: given.feed }))
 })).pipe(
   Command.withDescription(
     "Serve charge requests, and sweep what other workers left, until stopped. " +

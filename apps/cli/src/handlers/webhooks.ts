@@ -3,7 +3,7 @@ import { type Currency, Money, Sightings, WebhookInbox } from "@purser/core"
 import { NodeHttpServer } from "@effect/platform-node"
 import { ChargePipeline, WebhookHttp } from "@purser/engine"
 import { Database } from "@purser/postgres"
-import { PurserWebhooks, Stores } from "@purser/purser"
+import { PurserWebhooks, Stores, Telemetry } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
 import { Config, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
@@ -47,11 +47,12 @@ export const serve = (options: ServeOptions) =>
       yield* note(`webhooks on ${where}${path}, ledger ${database.label}`)
       if (database.kind === "pglite") yield* note("The embedded database serves this process alone: to share the ledger with other processes, set PURSER_DATABASE_URL.")
       const { handle } = yield* WebhookHttp
+      yield* Telemetry.watchStores
       return yield* serving(Effect.andThen(
         Layer.launch(HttpRouter.serve(HttpRouter.add("*", path as `/${string}`, handle), { disableListenLog: true, disableLogger: true })),
         Effect.never
       ))
-    }).pipe(Effect.provide(Layer.mergeAll(stack, NodeHttpServer.layer(() => createServer(), { host, port }))))
+    }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(stack, NodeHttpServer.layer(() => createServer(), { host, port }))))
   })
 
 /** Prints the newest events. */

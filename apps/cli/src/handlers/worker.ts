@@ -1,7 +1,7 @@
 /** `purser worker`: serves until stopped. */
 import { DeadLetters } from "@purser/core"
 import { ChargePipeline, ChargeWorker, Refunds, Sweeper } from "@purser/engine"
-import { Stores, TransportConfig, type TransportName } from "@purser/purser"
+import { Stores, Telemetry, TransportConfig, type TransportName } from "@purser/purser"
 import { Database } from "@purser/postgres"
 import { StripeGateway, StripeRefunds } from "@purser/stripe"
 import { ConfigProvider, Config, Effect, Layer } from "effect"
@@ -34,6 +34,7 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
     yield* note(`starting a worker on ${endpoint}, ledger ${database.label}`)
     if (database.kind === "pglite") yield* note("The embedded database serves this process alone: to share the ledger with other processes, set PURSER_DATABASE_URL.")
     yield* watchPauses
+    yield* Telemetry.watchStores
     if (options.feed) yield* publishFeed({})
     return yield* serving(run)
   }).pipe(Effect.scoped, Effect.provide(stack))

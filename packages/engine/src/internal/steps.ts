@@ -1,6 +1,6 @@
 /** The steps of a charge as an observer sees them: a span and a duration for each, or the step alone where nobody looks. */
 import { Measures, MetricSeries, Tracing } from "@purser/core"
-import { Effect, Metric, type Scope } from "effect"
+import { Effect, type Metric, type Scope } from "effect"
 import { type ChargeStep, EngineMetrics } from "../EngineMetrics.ts"
 
 /** What surrounds the steps, and a request as a whole. */
@@ -9,16 +9,11 @@ export interface Steps {
   readonly whole: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 
-/** Reads once whether durations are measured. `inWork` is asked for the gauge by whoever shows it, and costs no charge anything. */
+/** Reads once whether durations are measured. `inWork` says how many requests there are. */
 export const makeSteps = (inWork: () => number): Effect.Effect<Steps, never, Scope.Scope> =>
   Effect.gen(function*() {
     const measures = yield* Measures
-    const context = yield* Effect.context<never>()
-    const none = () => undefined
-    yield* Effect.acquireRelease(
-      Effect.sync(() => Metric.registerUnsafe(EngineMetrics.inFlight, context, { get: () => ({ value: inWork() }), update: none, modify: none })),
-      (registration) => Effect.sync(registration.remove)
-    )
+    yield* MetricSeries.readWith(EngineMetrics.inFlight, inWork)
     const measured = <A, E>(metric: Metric.Metric<number, unknown>, effect: Effect.Effect<A, E>) => measures ? MetricSeries.timed(metric, effect) : effect
     return {
       step: (name, effect) => Tracing.traced(`charge.${name}`, measured(EngineMetrics.stepSeconds.of(name), effect)),

@@ -1,0 +1,58 @@
+/** The telemetry of commands that serve or run: what the configuration switches on surrounds the whole command, else nothing does. */
+import { NodeHttpServer } from "@effect/platform-node"
+import { type MetricTable, Telemetry, type TelemetrySource } from "@purser/purser"
+import { type Context, Effect, Layer, Metric } from "effect"
+import { HttpServer } from "effect/http"
+import { createServer } from "node:http"
+import { refused } from "../CommandFailed.ts"
+import { note } from "../ui/Output.ts"
+import { version } from "../version.ts"
+
+/** The commands that have telemetry. */
+export type Component = "run" | "worker" | "webhooks" | "broker" | "forwarder" | "feed" | "proxy"
+
+const tables: Readonly<Record<Component, Effect.Effect<ReadonlyArray<MetricTable>>>> = {
+  run: Effect.succeed(Telemetry.tables.worker),
+  worker: Effect.succeed(Telemetry.tables.worker),
+  webhooks: Effect.succeed(Telemetry.tables.worker),
+  broker: Effect.succeed(Telemetry.tables.broker),
+  forwarder: Effect.succeed(Telemetry.tables.transport),
+  feed: Effect.succeed(Telemetry.tables.transport),
+  proxy: Effect.map(Effect.promise(() => import("@purser/spend-cap-proxy")), ({ ProxyMetrics }) => [ProxyMetrics])
+}
+
+const cpuSeconds = Metric.counter("process_cpu_seconds_total", { description: "processor time that this process has used" })
+const residentBytes = Metric.gauge("process_resident_memory_bytes", { description: "memory that this process holds" })
+
+/** Figures of the process itself, under the names that all programs have them; read when somebody looks. */
+const processFigures = Effect.contextWith((context: Context.Context<never>) =>
+  Effect.sync(() => {
+    const unchanged = { update: () => undefined, modify: () => undefined }
+    const cpu = () => {
+      const { system, user } = process.cpuUsage()
+      return { count: (system + user) / 1e6, incremental: true }
+    }
+    Metric.registerUnsafe(cpuSeconds, context, { ...unchanged, get: cpu })
+    Metric.registerUnsafe(residentBytes, context, { ...unchanged, get: () => ({ value: process.memoryUsage.rss() }) })
+  }))
+
+const scrape = (listen: { readonly host: string; readonly port: number }, component: Component, source: TelemetrySource) =>
+  Layer.mergeAll(
+    Layer.unwrap(Effect.map(tables[component], (all) => Telemetry.layerScrape(all, source))),
+    Layer.effectDiscard(Effect.flatMap(HttpServer.HttpServer, ({ address }) =>
+      Effect.andThen(processFigures, note(`metrics on ${HttpServer.formatAddress(address)}/metrics`))))
+  ).pipe(
+    Layer.provide(NodeHttpServer.layer(() => createServer(), listen)),
+    Layer.catchTag("ServeError", ({ cause }) =>
+      Layer.effectDiscard(refused(`PURSER_METRICS_LISTEN: ${listen.host}:${listen.port} cannot be listened on: ${cause instanceof Error ? cause.message : String(cause)}`)))
+  )
+
+/** Runs a command inside the telemetry that is configured. */
+export const observed = <A, E, R>(component: Component, command: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const settings = yield* Telemetry.settings
+    if (!Telemetry.isOn(settings)) return yield* command
+    const source = { component, version }
+    const layer = settings.metrics === undefined ? Layer.empty : scrape(settings.metrics, component, source)
+    return yield* Effect.provide(command, Layer.provideMerge(layer, Telemetry.layer(settings, source)))
+  })

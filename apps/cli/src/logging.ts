@@ -1,0 +1,24 @@
+/** Log lines of the command, on standard error: for people, or one JSON object or logfmt line each for machines. */
+import { Tracing } from "@purser/core"
+import { Config, Effect, Formatter, Layer, Logger, References } from "effect"
+
+const settings = Config.all({
+  level: Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)),
+  format: Config.Literals(["pretty", "json", "logfmt"], "PURSER_LOG_FORMAT").pipe(Config.withDefault("pretty" as const))
+})
+
+/** Effect's own fields, and the trace in which the line was written. */
+const json = Logger.withConsoleError(Logger.make((options) => {
+  const span = Tracing.spanOf(options.fiber)
+  return Formatter.formatJson({ ...Logger.formatStructured.log(options), ...(span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId }) })
+}))
+
+const loggers = { pretty: Logger.consolePretty(), json, logfmt: Logger.withConsoleError(Logger.formatLogFmt) } as const
+
+/** By `PURSER_LOG_LEVEL` and `PURSER_LOG_FORMAT`. */
+export const logging = Layer.unwrap(Effect.map(settings, ({ format, level }) =>
+  Layer.mergeAll(
+    Logger.layer([loggers[format]]),
+    Layer.succeed(Logger.LogToStderr, true),
+    Layer.succeed(References.MinimumLogLevel, level)
+  )))

@@ -1,0 +1,120 @@
+/** What operators see of real processes: one trace over the whole way of a charge, metrics at each endpoint, and no secret anywhere. */
+import { assert, describe, it } from "@effect/vitest"
+import { chargeKeyOf, defaultNamespace } from "@purser/core"
+import { Effect } from "effect"
+import { createServer, request as forward } from "node:http"
+import type { AddressInfo } from "node:net"
+import { collector, type KeptSpan } from "../src/Collector.ts"
+import { atDesk, csv, type Desk, tens } from "../src/Desk.ts"
+import { freePort } from "../src/Proxy.ts"
+
+const endpoint = Effect.map(freePort, (port) => `tcp://127.0.0.1:${port}`)
+
+/** A worker and a run elsewhere over router-dealer, both to their end. */
+const charged = Effect.fnUntraced(function*(at: Desk, rows: number, env: Readonly<Record<string, string>>) {
+  const address = yield* endpoint
+  at.write("bills.csv", csv(...tens(rows)))
+  const worker = yield* at.start(["worker", "--transport", "router-dealer", "--endpoint", address], env)
+  yield* worker.says(`worker on ${address}`)
+  const { PURSER_METRICS_LISTEN: _, ...alone } = env
+  const run = yield* at.purser(["run", "bills.csv", "--json", "--workers", "0", "--transport", "router-dealer", "--endpoint", address], alone)
+  yield* worker.kill("SIGTERM")
+  const ended = yield* worker.ended
+  assert.strictEqual(ended.code, 0, ended.stderr)
+  return { run, worker: ended }
+})
+
+/** A Stripe that repeats the key of the first creation in its refusal, in the message and in the request's id. */
+const echoing = (upstream: string) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.callback<ReturnType<typeof createServer>>((resume) => {
+        let refused = false
+        const server = createServer((request, response) => {
+          const key = request.headers.authorization ?? ""
+          if (!refused && request.method === "POST" && request.url === "/v1/payment_intents") {
+            refused = true
+            response.writeHead(400, { "content-type": "application/json", "request-id": `req_${key}` })
+            return response.end(JSON.stringify({ error: { type: "invalid_request_error", message: `not with ${key}`, param: key } }))
+          }
+          request.pipe(forward(upstream + request.url, { method: request.method, headers: request.headers }, (answer) => {
+            response.writeHead(answer.statusCode ?? 502, answer.headers)
+            answer.pipe(response)
+          }))
+        })
+        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      }),
+      (server) => Effect.sync(() => {
+        server.closeAllConnections()
+        server.close()
+      })
+    ),
+    (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  )
+
+describe("one charge is one trace", () => {
+  it.live("from the run over router-dealer to the worker, the ledger's statements and Stripe's request ids", () =>
+    atDesk(Effect.fnUntraced(function*(at) {
+      const { spans, url } = yield* collector
+      const { run } = yield* charged(at, 1, { PURSER_OTLP_ENDPOINT: url, PURSER_OTLP_ENCODING: "json" })
+      assert.strictEqual(run.json?.["succeeded"], 1, run.stderr)
+      const all = yield* spans
+      const submit = all.find(({ name }) => name === "ChargeClient.submit")
+      assert.isDefined(submit)
+      const trace = all.filter(({ traceId }) => traceId === submit?.traceId)
+      const named = (name: string): KeptSpan => trace.find((span) => span.name === name) ?? assert.fail(`no span ${name} in ${trace.map((span) => span.name).join(", ")}`)
+      // Each hangs in the one before it, over two processes.
+      const way = [["ChargeClient.submit", "purser-run"], ["ChargeServer.handle", "purser-worker"], ["ChargePipeline.charge", "purser-worker"], ["charge.confirm", "purser-worker"], ["Stripe.confirm", "purser-worker"]] as const
+      way.forEach(([name, service], index) => {
+        assert.strictEqual(named(name).service, service)
+        if (index > 0) assert.strictEqual(named(name).parentSpanId, named(way[index - 1]![0]).spanId, name)
+      })
+      for (const name of ["charge.claim", "charge.reserve", "charge.create", "charge.attach", "charge.settle"]) {
+        assert.strictEqual(named(name).parentSpanId, named("ChargePipeline.charge").spanId)
+      }
+      for (const name of ["ledger.claim", "ledger.reserve", "ledger.attach", "ledger.settle"]) {
+        assert.strictEqual(named(name).parentSpanId, named(name.replace("ledger", "charge")).spanId)
+        assert.strictEqual(named(name).attributes["purser.batch_size"], 1)
+      }
+      assert.strictEqual(named("ChargePipeline.charge").attributes["purser.outcome"], "succeeded")
+      const chargeKey = chargeKeyOf({ namespace: defaultNamespace, customerId: "c0", billingPeriod: "2026-07", item: "base" })
+      assert.deepStrictEqual(
+        new Set(["ChargeClient.submit", "ChargeServer.handle", "ChargePipeline.charge"].map((name) => named(name).attributes["purser.charge_key"])),
+        new Set([chargeKey])
+      )
+      const asked = yield* at.sim.requests
+      for (const [name, path] of [["Stripe.create", "/v1/payment_intents"], ["Stripe.confirm", "/confirm"]] as const) {
+        const request = asked.find((one) => one.method === "POST" && one.path.endsWith(path))
+        assert.isDefined(request)
+        assert.strictEqual(named(name).attributes["stripe.request_id"], request?.requestId)
+      }
+    })), 60_000)
+})
+
+describe("what leaves a process", () => {
+  it.live("holds no secret: keys, passwords and signatures are in no span, metric or log line", () =>
+    atDesk(Effect.fnUntraced(function*(at) {
+      const { all, url } = yield* collector
+      const port = yield* freePort
+      const planted = { stripe: "sk_test_plantedstripe0123456789", header: "planted-collector-token", webhook: "whsec_plantedwebhook" }
+      const password = new URL(at.env["PURSER_DATABASE_URL"] ?? "").password
+      const echo = yield* echoing(at.sim.url)
+      const { run, worker } = yield* charged(at, 3, {
+        PURSER_STRIPE_URL: echo,
+        PURSER_OTLP_ENDPOINT: url, PURSER_OTLP_ENCODING: "json", PURSER_OTLP_HEADERS: `authorization=Bearer%20${planted.header}`,
+        PURSER_METRICS_LISTEN: String(port), PURSER_LOG_LEVEL: "All", PURSER_LOG_FORMAT: "json",
+        PURSER_STRIPE_KEY: planted.stripe, PURSER_WEBHOOK_SECRET: planted.webhook
+      })
+      assert.deepStrictEqual([run.json?.["succeeded"], run.json?.["rejected"]], [2, 1], run.stderr)
+      const sent = yield* all
+      assert.deepStrictEqual(new Set(sent.map(({ path }) => path)), new Set(["/v1/traces", "/v1/metrics", "/v1/logs"]))
+      assert.deepStrictEqual(new Set(sent.map(({ authorization }) => authorization)), new Set([`Bearer ${planted.header}`]))
+      const everything = [...sent.map(({ text }) => text), run.stdout, run.stderr, worker.stdout, worker.stderr].join("\n")
+      // It did leave something to look at.
+      assert.include(everything, "Stripe.confirm")
+      assert.include(everything, "purser_charges_total")
+      assert.include(everything, "Stripe request")
+      assert.include(everything, "not with")
+      for (const secret of [...Object.values(planted), ...(password === "" ? [] : [password])]) assert.notInclude(everything, secret)
+    })), 60_000)
+})
