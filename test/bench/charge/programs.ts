@@ -1,0 +1,9 @@
+/** The programs of the comparison by name. Each is loaded in the process that runs it alone. */
+import type { Program } from "./jobs.ts"
+
+export const programs: Record<string, () => Promise<Program>> = {
+  post: async () => (await import("./post.ts")).program,
+  "by-hand-batched": async () => (await import("./byHand.ts")).batched,
+  "by-hand-single": async () => (await import("./byHand.ts")).single,
+  purser: async () => (await import("./purser.ts")).program
+}

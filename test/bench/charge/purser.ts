@@ -1,0 +1,79 @@
+/** Purser's own way: ledger, cap and pipeline at their defaults, over a gateway whose `confirm` is the one call. */
+import {
+  ChargeGateway, ChargeRequest, type GatewayOrder, type GatewayPayment, SpendCap, ChargeError, GatewayUnavailable
+} from "@purser/core"
+import { ChargePipeline } from "@purser/engine"
+import { Database, Migrations, PgLedger, PgSpendCap } from "@purser/postgres"
+import { Effect, Layer, ManagedRuntime, Redacted, Schema } from "effect"
+import { type Job, makePost, type Program, type Ready, type Setting } from "./jobs.ts"
+
+const standing = (order: GatewayOrder, id: string, chargeId: string | null): GatewayPayment => ({
+  id,
+  status: chargeId === null ? "unconfirmed" : "succeeded",
+  amountMinor: order.request.amountMinor,
+  amountReceivedMinor: chargeId === null ? 0 : order.request.amountMinor,
+  currency: order.request.currency,
+  stripeCustomerId: order.request.stripeCustomerId,
+  chargeKey: order.chargeKey,
+  generation: order.generation,
+  chargeId,
+  decline: null
+})
+
+const layerGateway = (setting: Setting) =>
+  Layer.effect(ChargeGateway, Effect.map(
+    Effect.acquireRelease(Effect.sync(() => makePost(setting)), ({ close }) => Effect.promise(close)),
+    ({ post }) => {
+      const idOf = (order: GatewayOrder) => `one:${order.chargeKey}`
+      const unsent = (order: GatewayOrder) => Effect.succeed(standing(order, idOf(order), null))
+      return ChargeGateway.of({
+        name: "one-call",
+        isOneCall: () => true,
+        create: unsent,
+        find: () => Effect.succeed(undefined),
+        retrieve: unsent,
+        cancel: unsent,
+        defaultPaymentMethod: () => Effect.succeed("pm_card_visa"),
+        confirm: (order) =>
+          Effect.map(
+            Effect.tryPromise({
+              try: () => post(order.chargeKey, { customerId: order.request.customerId, amountMinor: order.request.amountMinor }),
+              catch: (error) => new ChargeError({ reason: new GatewayUnavailable({ operation: "charge", status: null, detail: String(error), replayed: false }), chargeKey: order.chargeKey, requestId: null })
+            }),
+            (chargeId) => standing(order, idOf(order), chargeId)
+          )
+      })
+    }
+  ))
+
+const decode = Schema.decodeUnknownSync(ChargeRequest)
+const requestOf = ({ amountMinor, customerId }: Job) =>
+  decode({
+    namespace: "zmq-billing", customerId, billingPeriod: "2026-07", amountMinor, currency: "usd", stripeCustomerId: "cus_123", paymentMethod: "pm_card_visa"
+  })
+
+/** On whatever database. */
+export const openPurser = async (setting: Setting, database: Layer.Layer<Layer.Success<ReturnType<typeof Database.layerUrl>>, unknown>): Promise<Ready> => {
+  const runtime = ManagedRuntime.make(
+    ChargePipeline.layer.pipe(
+      Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, layerGateway(setting))),
+      Layer.provideMerge(Layer.provideMerge(Migrations.layer, database))
+    )
+  )
+  const { charge } = await runtime.runPromise(Effect.tap(ChargePipeline, () =>
+    Effect.flatMap(SpendCap, (cap) => cap.open({
+      namespace: "zmq-billing", billingPeriod: requestOf({ customerId: "c", amountMinor: 1 }).billingPeriod,
+      currency: requestOf({ customerId: "c", amountMinor: 1 }).currency, expectedMinor: 1_000_000_000_000n, headroomPercent: 110
+    }))))
+  return {
+    charge: (jobs) =>
+      runtime.runPromise(Effect.forEach(jobs, (job) =>
+        Effect.flatMap(charge(requestOf(job)), (outcome) => outcome._tag === "Succeeded" ? Effect.void : Effect.die(new Error(outcome._tag))), { concurrency: setting.inFlight, discard: true })),
+    close: () => runtime.dispose()
+  }
+}
+
+export const program: Program = {
+  name: "purser",
+  open: (setting) => openPurser(setting, Database.layerUrl(Redacted.make(setting.databaseUrl)))
+}
