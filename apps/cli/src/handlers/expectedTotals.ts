@@ -34,6 +34,12 @@ export const parseExpectedTotal = Effect.fnUntraced(function*(
   return { text, billingPeriod: period?.success, currency, decimal: decimal! }
 })
 
+/** The amount of an `--expected-total` in minor units. */
+export const minorOf = (text: string, decimal: string, currency: Currency): Effect.Effect<bigint, CommandFailed> => {
+  const money = Money.fromDecimal(decimal, currency, { maximumMinor: Number.MAX_SAFE_INTEGER })
+  return Result.isFailure(money) ? Effect.fail(refused(`--expected-total ${text}: ${money.failure.message}`)) : Effect.succeed(BigInt(money.success.amountMinor))
+}
+
 const label = (scope: CapScope) => `${scope.billingPeriod} ${scope.currency}`
 
 /** Reads `1.10` as 110 hundredths; between 1.00 and 2.00. */
@@ -70,11 +76,10 @@ export const decideCaps = Effect.fnUntraced(function*(
       )
     }
     const { total } = meant[0]!
-    const money = Money.fromDecimal(one.decimal, total.currency, { maximumMinor: Number.MAX_SAFE_INTEGER })
-    if (Result.isFailure(money)) return yield* refused(`--expected-total ${one.text}: ${money.failure.message}`)
+    const expectedMinor = yield* minorOf(one.text, one.decimal, total.currency)
     const key = JSON.stringify([total.namespace, total.billingPeriod, total.currency])
     if (named.has(key)) return yield* refused(`--expected-total is given twice for ${label(total)}`)
-    named.set(key, BigInt(money.success.amountMinor))
+    named.set(key, expectedMinor)
   }
   const decisions: Array<CapDecision> = []
   for (const { cap, total } of check.totals) {

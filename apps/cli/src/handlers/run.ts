@@ -1,9 +1,9 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
 import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
 import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type PlanReport, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
-import { loopbackTransports, Stores, type TransportName, transportNames, transports } from "@purser/purser"
+import { Stores, type TransportName, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
-import { Clock, Config, ConfigProvider, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
+import { Clock, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
 import { Prompt } from "effect/cli"
 import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
 import type { InputOptions } from "../input/InputOptions.ts"
@@ -15,6 +15,7 @@ import { comparison, lastBilled } from "./lastPeriod.ts"
 import { waitIfPaused } from "./pause.ts"
 import { checkReport, conflictText, writeReport } from "./reportFile.ts"
 import { type InputNotes, noNotes, runRows, skippedText } from "./runInput.ts"
+import { transportOf } from "./runTransport.ts"
 import { countsOf, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
 
 /** What the command line says. */
@@ -242,22 +243,10 @@ const startWorkers = (worker: ChargeWorker["Service"], count: number) =>
     { discard: true }
   )
 
-const transportOf = (options: RunOptions) =>
-  Layer.unwrap(Effect.gen(function*() {
-    if (options.dryRun) return transports.memory
-    const name = options.transport ?? (yield* Config.Literals(transportNames, "PURSER_TRANSPORT").pipe(Config.withDefault("req-rep" as const)))
-    if (options.workers > 0) return options.endpoint === undefined ? loopbackTransports[name] : yield* refused("--endpoint is of workers elsewhere: it wants --workers 0")
-    if (name === "memory" || name === "pair") return yield* refused(`--workers 0 needs a transport that reaches other processes; ${name} does not`)
-    return options.endpoint === undefined ? transports[name] : transports[name].pipe(Layer.provide(Layer.effect(
-      ConfigProvider.ConfigProvider,
-      Effect.map(ConfigProvider.ConfigProvider, (rest) => ConfigProvider.orElse(ConfigProvider.fromUnknown({ PURSER_ENDPOINT: options.endpoint }), rest))
-    )))
-  }))
-
 /** Runs a billing file to its end. */
 export const run = (options: RunOptions) => {
   const base = BillingRun.layer.pipe(Layer.provideMerge(
-    transportOf(options).pipe(Layer.provide(DeadLetters.layerSink), Layer.provideMerge(Stores.layerConfig))
+    (options.dryRun ? transports.memory : transportOf(options)).pipe(Layer.provide(DeadLetters.layerSink), Layer.provideMerge(Stores.layerConfig))
   ))
   if (options.dryRun || options.workers === 0) return Effect.scoped(program(options, Effect.void)).pipe(Effect.provide(base))
   return Effect.flatMap(ChargeWorker, (worker) => Effect.scoped(program(options, startWorkers(worker, options.workers)))).pipe(

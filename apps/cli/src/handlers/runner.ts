@@ -1,0 +1,60 @@
+/** `purser runner`: runs what was handed over, until stopped. */
+import { DeadLetters } from "@purser/core"
+import {
+  BillingRun, ChargePipeline, ChargeWorker, layerRunCron, layerRunWorkflow, PipelineOptions, Reconciler, Refunds, RunDefinitions, Runs, Sweeper
+} from "@purser/engine"
+import { Database } from "@purser/postgres"
+import { PurserDunning, QueryRun, Runner, Stores, Telemetry } from "@purser/purser"
+import { StripeAccount, StripeGateway, StripeRefunds } from "@purser/stripe"
+import { ConfigProvider, Effect, Layer, Random } from "effect"
+import { hostname } from "node:os"
+import { serving } from "../launch.ts"
+import { note } from "../ui/Output.ts"
+import { fileRun } from "./fileRun.ts"
+import { watchPauses } from "./pause.ts"
+import { type TransportChoice, transportOf } from "./runTransport.ts"
+
+/** One name for everything that this process does. */
+const named = Layer.effect(
+  ConfigProvider.ConfigProvider,
+  Effect.gen(function*() {
+    const given = yield* ConfigProvider.ConfigProvider
+    const suffix = (yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")
+    return ConfigProvider.orElse(given, ConfigProvider.fromUnknown({ PURSER_WORKER: `runner-${hostname()}-${suffix}` }))
+  })
+)
+
+const stack = (options: TransportChoice) => {
+  const stores = Stores.layerConfig
+  const stripe = Layer.mergeAll(StripeGateway.layerConfig, StripeRefunds.layer, StripeAccount.layerConfig)
+  const pipeline = Layer.mergeAll(ChargePipeline.layer, Refunds.layer).pipe(Layer.provideMerge(stripe))
+  const charging = Layer.mergeAll(Reconciler.layerNoDeps, Sweeper.layerNoDeps).pipe(Layer.provideMerge(pipeline))
+  const worker = ChargeWorker.layerNoDeps.pipe(Layer.provideMerge(charging))
+  const wire = transportOf(options).pipe(Layer.provide(DeadLetters.layerSink))
+  const definitions = RunDefinitions.layer(fileRun, QueryRun.definition)
+  const workflows = Layer.mergeAll(layerRunWorkflow, layerRunCron, PurserDunning.layerServing).pipe(Layer.provideMerge(Runs.layer), Layer.provide(definitions))
+  return workflows.pipe(
+    Layer.provide(Runner.layer),
+    Layer.provide(BillingRun.layer),
+    Layer.provideMerge(worker),
+    Layer.provide(wire),
+    Layer.provideMerge(stores),
+    Layer.provideMerge(named)
+  )
+}
+
+/** Serves until stopped. */
+export const runner = (options: TransportChoice) =>
+  Effect.gen(function*() {
+    const database = yield* Database
+    const { worker } = yield* PipelineOptions.fromConfig
+    yield* watchPauses
+    yield* Telemetry.watchStores
+    const { run } = yield* ChargeWorker
+    for (let started = 0; started < options.workers; started++) {
+      yield* Effect.forkScoped(Effect.tapCause(run, (cause) => Effect.logError("a worker stopped", cause)))
+    }
+    yield* note(`runner ${worker} on ${database.label}, ${options.workers} workers`)
+    if (database.kind === "pglite") yield* note("The embedded database serves this process alone: to share the work with other runners, set PURSER_DATABASE_URL.")
+    return yield* serving(Effect.never)
+  }).pipe(Effect.scoped, Effect.provide(stack(options)))

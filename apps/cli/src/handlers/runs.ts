@@ -1,0 +1,107 @@
+/** `purser runs`: what one may do with billing runs that runners have in work. */
+import { type Currency, Money, type RunRecord, RunRegistry, type RunState } from "@purser/core"
+import { openRows, Runs, type RunView, type RunWish } from "@purser/engine"
+import { Database } from "@purser/postgres"
+import { Runner, Stores } from "@purser/purser"
+import { DateTime, Effect, Layer, Stream } from "effect"
+import { CommandFailed, exitStatus } from "../CommandFailed.ts"
+import { note, out } from "../ui/Output.ts"
+import { table } from "../ui/table.ts"
+import { countsOf } from "./runReport.ts"
+
+const layer = Runs.layer.pipe(Layer.provideMerge(Runner.layerClient), Layer.provideMerge(Stores.layerConfig))
+const onRuns = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, layer)
+
+const time = (ms: number | null) => ms === null ? "" : DateTime.formatIso(DateTime.makeUnsafe(ms)).slice(0, 19).replace("T", " ")
+const sums = ({ counted }: RunView) =>
+  [...Map.groupBy(counted, ({ currency }) => currency)].map(([currency, totals]) =>
+    `${Money.formatMinor(totals.reduce((sum, one) => sum + one.receivedMinor, 0n), currency as Currency)} of ${
+      Money.formatMinor(totals.reduce((sum, one) => sum + one.amountMinor, 0n), currency as Currency)} ${currency}`).join(", ")
+
+const lineOf = (view: RunView) => {
+  const { run } = view
+  const counts = countsOf(view.counted, 0, 0)
+  return [
+    run.name, run.state, String(counts.rows), String(counts.succeeded), String(openRows(view.counted)), sums(view), run.runner ?? "", time(run.startedAtMs ?? run.createdAtMs), run.detail ?? ""
+  ]
+}
+const header = ["run", "state", "rows", "paid", "open", "received", "runner", "since", ""]
+
+/** A run for machines. */
+const jsonOf = ({ counted, run }: RunView) => ({
+  ...run,
+  counted: counted.map((one) => ({ ...one, amountMinor: Number(one.amountMinor), receivedMinor: Number(one.receivedMinor) })),
+  counts: countsOf(counted, 0, 0)
+})
+
+/** The newest runs. */
+export const listRuns = (options: { readonly states: ReadonlyArray<RunState>; readonly limit: number; readonly json: boolean }) =>
+  Effect.gen(function*() {
+    const registry = yield* RunRegistry
+    const runs = yield* Runs
+    const found = yield* registry.list({ limit: options.limit, ...(options.states.length === 0 ? {} : { states: options.states }) })
+    const views = yield* Effect.forEach(found, ({ runId }) => runs.view(runId))
+    if (options.json) return yield* out(JSON.stringify(views.map(jsonOf)))
+    yield* out(views.length === 0 ? "no runs" : table(header, views.map(lineOf), [2, 3, 4]))
+  }).pipe(onRuns)
+
+/** One run, with what happened to it. */
+export const showRun = (name: string, json: boolean) =>
+  Effect.gen(function*() {
+    const view = yield* (yield* Runs).view(name)
+    const events = yield* (yield* RunRegistry).events(view.run.runId)
+    if (json) return yield* out(JSON.stringify({ ...jsonOf(view), events }))
+    yield* out(table(header, [lineOf(view)], [2, 3, 4]))
+    yield* out(`\nid ${view.run.runId}, round ${view.run.round}, from ${view.run.definition}, at ${view.run.step ?? "no step yet"}\n`)
+    yield* out(table(["at", "what", "who", ""], events.map(({ act, actor, atMs, detail }) => [time(atMs), act, actor, detail ?? ""])))
+  }).pipe(onRuns)
+
+const told = ({ name, runId, state }: RunRecord) => `run ${name} (${runId}) is ${state}`
+
+/** Follows a run to its end; the status says how it ended. */
+const follow = Effect.fnUntraced(function*(name: string, json: boolean) {
+  const runs = yield* Runs
+  yield* runs.watch(name).pipe(Stream.runForEach(({ counted, run }) => {
+    const counts = countsOf(counted, 0, 0)
+    return json ? Effect.void : note(`${run.name}: ${run.state}, ${counts.rows - openRows(counted)} of ${counts.rows} settled, ${counts.succeeded} paid${run.step === null ? "" : ` (${run.step})`}`)
+  }))
+  const view = yield* runs.view(name)
+  const counts = countsOf(view.counted, 0, 0)
+  yield* out(json ? JSON.stringify(jsonOf(view)) : table(header, [lineOf(view)], [2, 3, 4]))
+  if (view.run.state !== "finished" || counts.succeeded < counts.rows) {
+    return yield* new CommandFailed({ text: `${told(view.run)}: ${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid`, status: exitStatus.partial })
+  }
+})
+
+/** Follows a run. */
+export const watchRun = (name: string, json: boolean) => onRuns(follow(name, json))
+
+const aloneNote = Effect.gen(function*() {
+  if ((yield* Database).kind === "pglite") yield* note("The embedded database serves one process: start `purser runner` for the run to go on.")
+})
+
+/** Hands a run over. */
+export const startRun = (wish: RunWish, options: { readonly watch: boolean; readonly json: boolean }) =>
+  Effect.gen(function*() {
+    const { isNew, run } = yield* (yield* Runs).start(wish)
+    if (!options.json || !options.watch) {
+      yield* options.json ? out(JSON.stringify({ runId: run.runId, name: run.name, state: run.state, isNew })) : out(`${told(run)}${isNew ? "" : "; it was started before"}`)
+    }
+    if (options.watch) return yield* follow(run.runId, options.json)
+    yield* aloneNote
+  }).pipe(onRuns)
+
+/** Asks for late rows. */
+export const extendRun = (input: { readonly run: string; readonly params?: unknown; readonly actor: string }) =>
+  Effect.gen(function*() {
+    const run = yield* (yield* Runs).extend(input)
+    yield* out(`${told(run)}, round ${run.round}`)
+    yield* aloneNote
+  }).pipe(onRuns)
+
+/** Acts on a run. */
+export const actOnRun = (act: "pause" | "resume" | "cancel", run: string, actor: string, reason: string) =>
+  Effect.gen(function*() {
+    const runs = yield* Runs
+    yield* out(told(yield* act === "resume" ? runs.resume(run, actor) : act === "pause" ? runs.pause(run, actor, reason) : runs.cancel(run, actor, reason)))
+  }).pipe(onRuns)
