@@ -46,7 +46,8 @@ const problemOf = (file: SourceFile, specifier: string, { folder, manifest }: Pa
   }
   const name = packageOf(specifier)
   if (/^@purser\/[^/]+\/internal\//.test(specifier)) return "is sealed; import what the package exports"
-  const declared = isSource(file)
+  // A package that nobody can import is published as a bundle: what it imports has to be there when it is built.
+  const declared = isSource(file) && manifest.exports !== undefined
     ? { ...manifest.dependencies, ...manifest.peerDependencies }
     : { [manifest.name]: "itself", ...manifest.dependencies, ...manifest.peerDependencies, ...manifest.devDependencies }
   if (!(name in declared)) return `is not declared in ${folder}/package.json`

@@ -1,4 +1,5 @@
 /** The pages beside the code: what they list is what the code has, and what they show is what runs. */
+import { posix } from "node:path"
 import type { ErrorClass } from "./names.ts"
 
 const difference = (a: ReadonlyArray<string>, b: ReadonlyArray<string>) => a.filter((one) => !b.includes(one))
@@ -79,3 +80,9 @@ export const exampleOf = (
     ? "README.md shows a program that is no file of examples/"
     : { path: example.path, output: shown.output }
 }
+
+/** Places in the repository that a page names in backticks or links to, from the root; `folder` is the page's own. */
+export const placesOn = (page: string, folder: string): ReadonlyArray<string> => [
+  ...[...page.matchAll(/`((?:packages|apps|test|scripts|examples|docs)\/[\w./-]+)`/g)].map((match) => match[1]!),
+  ...[...page.matchAll(/\]\(([^):#]+)(?:#[^)]*)?\)/g)].map((match) => posix.join(folder, match[1]!))
+].filter((path) => !path.includes("NNNN"))

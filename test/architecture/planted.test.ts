@@ -1,10 +1,11 @@
 /** The checks are checked: one violation of each kind is planted in text that no disk holds, and must be found. */
 import { describe, expect, it } from "vitest"
+import { apiReport } from "./api.ts"
 import { banViolations, bans } from "./bans.ts"
 import { strip } from "./code.ts"
 import { importViolations } from "./imports.ts"
 import { configKeysOf, errorIdViolations, errorsOf, exportsOf, lengthViolations, serviceIdViolations } from "./names.ts"
-import { errorPageViolations, exampleOf, keysOnPage, listViolations } from "./pages.ts"
+import { errorPageViolations, exampleOf, keysOnPage, listViolations, placesOn } from "./pages.ts"
 import { surfaceViolations } from "./snapshot.ts"
 import type { Package, SourceFile } from "./workspace.ts"
 
@@ -14,6 +15,7 @@ const engine = (...files: ReadonlyArray<SourceFile>): Package => ({
   manifest: {
     name: "@purser/engine",
     version: "1.0.0",
+    exports: { ".": "./src/index.ts" },
     dependencies: { "@purser/core": "*", "@purser/stripe": "*" },
     peerDependencies: { effect: "*" },
     devDependencies: { vitest: "*" }
@@ -48,6 +50,15 @@ describe("imports", () => {
     ["a text", `const text = "import '@purser/stripe'"\nconst more = 'from "@purser/stripe"'`]
   ])("%s is no violation", (_, text) => {
     expect(imports(text)).toEqual([])
+  })
+
+  it("a bundled command holds what it imports, and must declare it", () => {
+    const bundled = (text: string) => {
+      const { manifest: { exports: _, ...manifest }, ...pkg } = engine(source(text))
+      return importViolations({ ...pkg, manifest }, { ...allowed, npm: ["vitest", "pg"] })
+    }
+    expect(bundled(`import "vitest"`)).toEqual([])
+    expect(bundled(`import "pg"`)).toEqual([expect.stringContaining("not declared")])
   })
 
   it("tests may import more, and must declare it", () => {
@@ -147,6 +158,21 @@ describe("names", () => {
     expect(surfaceViolations({ x: ["a", "b"] }, { x: ["a", "c"] })).toEqual(["x exports c, which is new", "x does not export b any more"])
   })
 
+  it("an API report holds what users see, through sealed modules, and no comment", () => {
+    const report = (sealed: string) =>
+      apiReport(new Map([
+        ["index.d.ts", `/** Words. */\nexport * from "./A.ts";\n`],
+        ["A.d.ts", `import type { T } from "./internal/b.ts";\nexport declare const a: T;\n//# sourceMappingURL=A.d.ts.map`],
+        ["internal/b.d.ts", sealed],
+        ["internal/c.d.ts", "export type Unseen = 1;"]
+      ]))
+    expect(report("export type T = \"// no comment\";")).toBe([
+      "// A.d.ts", `import type { T } from "./internal/b.ts";`, "export declare const a: T;", "",
+      "// index.d.ts", `export * from "./A.ts";`, "",
+      "// internal/b.d.ts", "export type T = \"// no comment\";", ""
+    ].join("\n"))
+  })
+
   it("keys of the configuration are read from sources alone", () => {
     expect(configKeysOf([source(`Config.Int("PURSER_A_B")\n// see PURSER_C`), source(`"PURSER_D"`, "packages/engine/test/a.test.ts")])).toEqual(["PURSER_A_B", "PURSER_C"])
     expect(listViolations("page", keysOnPage("| `PURSER_A` | x |\n| `PURSER_B` | x |"), ["PURSER_A", "PURSER_C"])).toEqual([
@@ -157,6 +183,13 @@ describe("names", () => {
 })
 
 describe("pages", () => {
+  it("places are found in backticks and in links", () => {
+    expect(placesOn("`packages/core/src/a.ts` and `purser run`, [b](../b.md#c), [d](https://d.example), `packages/x/NNNN_y.ts`", "docs/x")).toEqual([
+      "packages/core/src/a.ts",
+      "docs/b.md"
+    ])
+  })
+
   const errors = errorsOf([source(`
     export class A extends Schema.TaggedError<A>("@purser/engine/E/A")("A", {}) { get isRetryable() { return true }
       get outcome() { return "not_charged" as const } }

@@ -12,6 +12,8 @@ export interface SourceFile {
 export interface Manifest {
   readonly name: string
   readonly version: string
+  readonly private?: boolean
+  readonly exports?: Readonly<Record<string, unknown>>
   readonly dependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
   readonly devDependencies?: Readonly<Record<string, string>>

@@ -1,2 +1,6 @@
 #!/usr/bin/env node
-import "../dist/main.js"
+// Compiled once for all starts on this machine; where there is no place for that, each start compiles.
+import { enableCompileCache } from "node:module"
+
+enableCompileCache()
+await import("../dist/main.js")

@@ -16,7 +16,6 @@ import * as Migrations from "./Migrations.ts"
 import { adaptClient } from "./internal/adaptClient.ts"
 import { explain, labelOfUrl, secretsOf } from "./internal/connectionUrl.ts"
 import { acquireDirectoryLock } from "./internal/directoryLock.ts"
-import { openCluster, openMemoryCluster } from "./internal/pglite/cluster.ts"
 import { PgliteHub } from "./internal/pglite/PgliteHub.ts"
 
 /** What the layers of a database provide. */
@@ -90,18 +89,32 @@ const connectPglite = (label: string, options: PoolOptions, db: PGlite) =>
       })
   )
 
+/** PGlite is there only where somebody wants it: a program with a server neither loads it nor has to install it. */
+const loadCluster = Effect.tryPromise({
+  try: () => import("./internal/pglite/cluster.ts"),
+  catch: (cause) => ({ detail: `the embedded database needs the package @electric-sql/pglite: ${cause instanceof Error ? cause.message : String(cause)}` })
+})
+
+const unavailableAs = (database: string) => (error: { readonly detail: string }) =>
+  Effect.fail(new DatabaseUnavailable({ database, detail: error.detail, isRetryable: false }))
+
 const openEmbedded = Effect.fnUntraced(function*(options: EmbeddedOptions) {
   const label = `pglite in ${options.dataDir}`
-  const unavailable = (error: { readonly detail: string }) =>
-    Effect.fail(new DatabaseUnavailable({ database: label, detail: error.detail, isRetryable: false }))
+  const unavailable = unavailableAs(label)
   yield* acquireDirectoryLock(options.dataDir, "db").pipe(
     Effect.catchTags({
       LockHeld: ({ owner }) => Effect.fail(new DatabaseInUse({ dataDir: options.dataDir, ...owner })),
       LockFailed: unavailable
     })
   )
-  const db = yield* Effect.catch(openCluster(options.dataDir, options.fsync ?? true), unavailable)
-  return yield* connectPglite(label, options, db)
+  const open = Effect.flatMap(loadCluster, ({ openCluster }) => openCluster(options.dataDir, options.fsync ?? true))
+  return yield* connectPglite(label, options, yield* Effect.catch(open, unavailable))
+})
+
+const openMemory = Effect.gen(function*() {
+  const label = "pglite in memory"
+  const open = Effect.flatMap(loadCluster, ({ openMemoryCluster }) => openMemoryCluster)
+  return yield* connectPglite(label, {}, yield* Effect.catch(open, unavailableAs(label)))
 })
 
 const openUrl = Effect.fnUntraced(function*(url: Redacted.Redacted, options: PoolOptions) {
@@ -139,13 +152,7 @@ export class Database extends Context.Service<Database, {
     layerOf(openEmbedded(options))
 
   /** PGlite in memory, empty, gone with the scope: for tests and dry runs. */
-  static readonly layerMemory: Layer.Layer<DatabaseServices, DatabaseUnavailable> = layerOf(
-    Effect.flatMap(
-      Effect.mapError(openMemoryCluster, ({ detail }) =>
-        new DatabaseUnavailable({ database: "pglite in memory", detail, isRetryable: false })),
-      (db) => connectPglite("pglite in memory", {}, db)
-    )
-  )
+  static readonly layerMemory: Layer.Layer<DatabaseServices, DatabaseUnavailable> = layerOf(openMemory)
 
   /** A server if there is a `url`, else PGlite in `dataDir`. */
   static readonly layer = (options: DatabaseOptions): Layer.Layer<DatabaseServices, DatabaseError> =>

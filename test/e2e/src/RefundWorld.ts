@@ -1,5 +1,5 @@
 /** The real refunds on top of a world: the same database, the same simulator, the same places to die at. */
-import type { ChargeRequest, RefundGateway } from "@purser/core"
+import type { ChargeRequest } from "@purser/core"
 import { RefundLedger, RefundRequest } from "@purser/core"
 import { ChargePipeline, PipelineOptions, Refunds, retryPolicy } from "@purser/engine"
 import { PgRefundLedger } from "@purser/postgres"
@@ -8,10 +8,7 @@ import { StripeClient, StripeRefunds } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import { type GatewayLayer, openCap, world, type WorldServices } from "./World.ts"
-
-/** Everything that a test of refunds can reach. */
-export type RefundWorldServices = WorldServices | Refunds | RefundLedger | RefundGateway
+import { type GatewayLayer, openCap, world } from "./World.ts"
 
 const onSimulator = Layer.unwrap(Effect.map(StripeSim, (sim) =>
   StripeRefunds.layerWith.pipe(Layer.provide(StripeClient.layer({ key: Redacted.make("sk_test_world"), url: sim.url, timeout: "2 seconds" })))))

@@ -1,10 +1,10 @@
 /**
  * A new, empty cluster as one archive.
  *
- * `initdb` in wasm takes seconds, unpacking its result takes a fraction of one. The archive is kept beside the package's
- * dependencies (or in `PURSER_CACHE_DIR`), named by the version of PGlite that made it. It is written under another
- * name and renamed, and its checksum is tested when it is read, so half of one is never used. It is only a
- * shortcut: without it, the same archive is made in memory.
+ * `initdb` in wasm takes seconds, unpacking its result takes a fraction of one. What is published has the archive beside
+ * this module; in the workspace it is kept beside the package's dependencies (or in `PURSER_CACHE_DIR`). It is named by
+ * the version of PGlite that made it, written under another name and renamed, and its checksum is tested when it is read,
+ * so that half of one is never used. It is only a shortcut: without it, the same archive is made in memory.
  */
 import { PGlite } from "@electric-sql/pglite"
 import { Config, Effect } from "effect"
@@ -24,13 +24,18 @@ const pgliteVersion = (): string => {
   return typeof manifest === "object" && manifest !== null && "version" in manifest ? String(manifest.version) : "unknown"
 }
 
+const seedName = Effect.sync(() => `pglite-${pgliteVersion()}.tar.gz`)
+
 /** Where the archive of this version is kept. */
 export const seedFile = Effect.gen(function*() {
   const folder = yield* Config.String("PURSER_CACHE_DIR").pipe(
     Config.withDefault(Path.join(packageFolder, "node_modules/.cache/purser"))
   )
-  return Path.join(folder, `pglite-${yield* Effect.sync(pgliteVersion)}.tar.gz`)
+  return Path.join(folder, yield* seedName)
 })
+
+const read = (file: string) => Effect.try(() => Zlib.gunzipSync(Fs.readFileSync(file)))
+const shipped = Effect.flatMap(seedName, (name) => read(Path.join(import.meta.dirname, name)))
 
 /** Runs initdb in memory; seconds. The archive is a plain tar. */
 const initdb = Effect.promise(() =>
@@ -42,10 +47,10 @@ const initdb = Effect.promise(() =>
   )
 )
 
-const stored = Effect.flatMap(seedFile, (file) => Effect.try(() => Zlib.gunzipSync(Fs.readFileSync(file))))
+const stored = Effect.flatMap(seedFile, read)
 
-/** The archive of an empty cluster, from the cache if there is a whole one. */
-export const loadSeed: Effect.Effect<Buffer> = Effect.catch(stored, () => initdb)
+/** The archive of an empty cluster, from a file if there is a whole one. */
+export const loadSeed: Effect.Effect<Buffer> = shipped.pipe(Effect.catch(() => stored), Effect.catch(() => initdb))
 
 /** Makes the cached archive unless a whole one is there; answers its path. */
 export const ensureSeed = Effect.gen(function*() {

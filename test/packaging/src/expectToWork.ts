@@ -1,0 +1,22 @@
+/** What has to work in a project that has installed the packages. */
+import { createHash } from "node:crypto"
+import { expect } from "vitest"
+import { bill, compile, purser, runProgram } from "./project.ts"
+
+/** Runs everything with this `node`, and judges by the simulator's books. */
+export const expectToWork = async (folder: string, node: string): Promise<void> => {
+  expect(await compile(folder, "nodenext")).toBe("")
+  expect(await runProgram(folder, node)).toMatchObject({
+    sealed: "ERR_PACKAGE_PATH_NOT_EXPORTED",
+    key: createHash("sha256").update("cust_123:Q3-2026:zmq-billing").digest("hex").slice(0, 32),
+    there: true,
+    inMemory: { outcome: "Succeeded", payments: 1 },
+    embedded: { outcomes: ["Succeeded", "Succeeded before"], payments: 1 }
+  })
+  const help = await purser(folder, node, ["--help"])
+  expect(help, help.stderr).toMatchObject({ status: 0, stderr: "" })
+  expect(help.stdout).toContain("Bill every customer and period exactly once")
+  const { again, books, first } = await bill(folder, node)
+  for (const ended of [first, again]) expect(ended, ended.stderr).toMatchObject({ status: 0 })
+  expect(books.map(({ payments }) => payments)).toEqual([1, 1, 1])
+}

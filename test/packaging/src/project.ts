@@ -1,0 +1,127 @@
+/** An empty project outside the workspace that installs the archives, and what runs in it. */
+import { spawn } from "node:child_process"
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { type Ended, environment, must, type Packed, root, run, scratch } from "./published.ts"
+
+/** A package manager: what it reads beside `package.json`, and how it installs. */
+export interface Manager {
+  readonly name: string
+  /** Fields of `package.json` that hold packages of ours to the archives, since no registry has them. */
+  readonly fields: (archives: Readonly<Record<string, string>>) => Record<string, unknown>
+  readonly files: (archives: Readonly<Record<string, string>>) => Promise<Record<string, string>>
+  readonly install: ReadonlyArray<string>
+}
+
+const none = async () => ({})
+const registry = async () => (await must("npm", ["config", "get", "registry"])).trim()
+
+/** npm, as it comes with Node. */
+export const npm: Manager = {
+  name: "npm",
+  fields: (archives) => ({ overrides: Object.fromEntries(Object.keys(archives).map((name) => [name, `$${name}`])) }),
+  files: none,
+  install: ["npm", "install", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"]
+}
+
+/** pnpm, the workspace's version. */
+export const pnpm: Manager = {
+  name: "pnpm",
+  fields: () => ({}),
+  files: async (archives) => ({
+    "pnpm-workspace.yaml": `overrides:\n${Object.entries(archives).map(([name, file]) => `  "${name}": "${file}"\n`).join("")}allowBuilds:\n  zeromq: true\n`
+  }),
+  install: ["pnpm", "install", "--no-frozen-lockfile", "--prefer-offline", "--reporter=append-only", "--loglevel=error"]
+}
+
+/** yarn, from a folder that has it. */
+export const yarn = (program: string): Manager => ({
+  name: "yarn",
+  fields: (archives) => ({ resolutions: archives }),
+  files: async () => ({
+    ".yarnrc.yml": `nodeLinker: node-modules\nenableTelemetry: false\nenableImmutableInstalls: false\nnpmRegistryServer: "${await registry()}"\nunsafeHttpWhitelist: ["*"]\n`,
+    "yarn.lock": ""
+  }),
+  install: ["node", program, "install"]
+})
+
+const catalog = (name: string): string => {
+  const version = new RegExp(`^  "?${name.replaceAll("/", "\\/")}"?: (\\d\\S*)$`, "m").exec(readFileSync(join(root, "pnpm-workspace.yaml"), "utf8"))?.[1]
+  if (version === undefined) throw new Error(`${name} is not in the catalog`)
+  return version
+}
+
+// What the README of each package tells to install beside it.
+const beside = ["@effect/platform-node", "@effect/vitest", "@electric-sql/pglite", "@types/node", "effect", "stripe", "vitest", "zeromq"]
+
+/** Makes the project and installs into it; answers its folder. */
+export const install = async (manager: Manager, packed: ReadonlyArray<Packed>): Promise<string> => {
+  const folder = scratch(manager.name)
+  const archives = Object.fromEntries(packed.map(({ name, tarball }) => [name, `file:${tarball}`]))
+  const manifest = {
+    name: "a-stranger",
+    version: "1.0.0",
+    private: true,
+    type: "module",
+    dependencies: { ...archives, ...Object.fromEntries(beside.map((name) => [name, catalog(name)])) },
+    ...manager.fields(archives)
+  }
+  const files = { ...await manager.files(archives), "package.json": JSON.stringify(manifest, null, 2) }
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  cpSync(join(root, "test/packaging/consumer"), folder, { recursive: true })
+  const [command, ...args] = manager.install
+  await must(command!, args, { cwd: folder })
+  return folder
+}
+
+/** A `node` and the project's commands, before all others. */
+const inProject = (folder: string, node: string): Record<string, string> => environment([join(node, ".."), join(folder, "node_modules/.bin")])
+
+/** Runs the program of the project. */
+export const runProgram = async (folder: string, node: string): Promise<unknown> =>
+  JSON.parse(await must(node, ["program.mjs"], { cwd: folder, env: inProject(folder, node) }))
+
+/** Compiles the project's TypeScript as the strictest user does; answers what there is to say. */
+export const compile = async (folder: string, resolution: "nodenext" | "bundler"): Promise<string> => {
+  const module = resolution === "bundler" ? "esnext" : resolution
+  const { stdout } = await run("tsc", [
+    "worker.ts", "--noEmit", "--strict", "--target", "es2024", "--module", module, "--moduleResolution", resolution, "--types", "node", "--skipLibCheck", "false"
+  ], { cwd: folder })
+  return stdout
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
+    })
+  })
+
+/** Runs the installed `purser` with these arguments. */
+export const purser = (folder: string, node: string, args: ReadonlyArray<string>, env: Record<string, string> = {}): Promise<Ended> =>
+  run("purser", args, { cwd: folder, env: { ...inProject(folder, node), ...env } })
+
+/** `purser sim` and two runs of a file on the embedded database; answers the runs, and the simulator's books. */
+export const bill = async (folder: string, node: string): Promise<{ readonly first: Ended; readonly again: Ended; readonly books: ReadonlyArray<{ readonly payments: number }> }> => {
+  const port = await freePort()
+  const data = join(folder, `data-${port}`)
+  mkdirSync(data)
+  const sim = spawn("purser", ["sim", "--port", String(port)], { cwd: folder, env: inProject(folder, node), stdio: ["ignore", "pipe", "inherit"] })
+  try {
+    await new Promise<void>((resolve, reject) => {
+      sim.stdout.once("data", () => resolve())
+      sim.once("exit", (code) => reject(new Error(`purser sim ended with ${code}`)))
+    })
+    const url = `http://127.0.0.1:${port}`
+    const env = { PURSER_STRIPE_URL: url, PURSER_STRIPE_KEY: "sk_test_sim", PURSER_DATA_DIR: data }
+    const args = ["run", "invoices.csv", "--yes", "--json", "--allow-period", "2026-07"]
+    const first = await purser(folder, node, args, env)
+    const again = await purser(folder, node, args, env)
+    const books = await fetch(`${url}/_sim/books`).then((response) => response.json()) as ReadonlyArray<{ readonly payments: number }>
+    return { first, again, books }
+  } finally {
+    sim.kill("SIGTERM")
+  }
+}
