@@ -8,6 +8,7 @@ import { deadLettersCommand } from "./commands/deadLettersCommand.ts"
 import { brokerCommand } from "./commands/brokerCommand.ts"
 import { eventsCommand, feedCommand } from "./commands/feedCommands.ts"
 import { forwarderCommand } from "./commands/forwarderCommand.ts"
+import { dunningCommand } from "./commands/dunningCommand.ts"
 import { doctorCommand } from "./commands/doctorCommand.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
 import { keygenCommand } from "./commands/keygenCommand.ts"
@@ -35,7 +36,7 @@ export { version }
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, runsCommand, runnerCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, sweepCommand, retryCommand, pauseCommand, resumeCommand, doctorCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
+  Command.withSubcommands([runCommand, runsCommand, runnerCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, sweepCommand, retryCommand, dunningCommand, pauseCommand, resumeCommand, doctorCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
 )
 
 const textOf = (error: unknown): string => {

@@ -2,14 +2,17 @@
  * Purser with batteries: the engine, the stores and Stripe from the configuration, as one layer for Effect programs and
  * as one object for programs that do not use Effect.
  */
-import {
-  AmountMinor, type CapReport, chargeKeyOf, type ChargeOutcome, ChargeRequest, Currency, defaultHeadroomPercent, defaultNamespace, firstRefundId,
-  type InvalidPeriod, type LedgerError, parsePeriod, type PipelineError, type RebillAnswer, RefundLedger, type RefundOutcome, type RefundReason,
-  RefundRequest, SpendCap, type SpendCapError
-} from "@purser/core"
-import { ChargePipeline, type RefundFailure, Refunds, WebhookHttp } from "@purser/engine"
+import type { CapReport, ChargeOutcome, RefundOutcome } from "@purser/core"
+import { ChargePipeline, DunningHooks, type GivenUp, Refunds, Runs, WebhookHttp } from "@purser/engine"
 import { StripeGateway, StripeRefunds } from "@purser/stripe"
-import { Config, ConfigProvider, Effect, Layer, ManagedRuntime, Option, Schema } from "effect"
+import { Config, ConfigProvider, Context, Effect, Layer, ManagedRuntime, Option, Stream } from "effect"
+import {
+  type ChargeStatus, type DunningStarted, type DunningStatus, makeCalls, type PurserStatus, type RebillResult, type RetryResult
+} from "./PurserCalls.ts"
+import { PurserEngine } from "./PurserEngine.ts"
+import { type CapFailure, type ChargeFailure, type GiveBackFailure, isPurserError, type PurserResult, type RunFailure, type StatusFailure, type StoreFailure } from "./PurserError.ts"
+import type { ActInput, CapInput, ChargeInput, ChargeName, DunningInput, NewCardInput, RebillRequest, RefundInput, RetryInput } from "./PurserInput.ts"
+import { isOver, type PurserRun, type RunInput, startRun, statusOf } from "./PurserRun.ts"
 import { PurserWebhooks } from "./PurserWebhooks.ts"
 import { Stores } from "./Stores.ts"
 import { Telemetry } from "./Telemetry.ts"
@@ -19,180 +22,82 @@ const layerConfig = Layer.mergeAll(ChargePipeline.layer, Refunds.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(Stores.layerConfig, StripeGateway.layerConfig, StripeRefunds.layer))
 )
 
-/** What a plain program gives for one charge; amounts in minor units, any accepted spelling of the period. */
-export interface ChargeInput {
-  readonly customerId: string
-  readonly billingPeriod: string
-  readonly amountMinor: number
-  readonly currency: string
-  readonly stripeCustomerId: string
-  readonly paymentMethod?: string
-  readonly item?: string
-  readonly namespace?: string
-}
-
-/** Which charge a plain program means; `revision` for one that was billed anew. */
-export interface ChargeName {
-  readonly customerId: string
-  readonly billingPeriod: string
-  readonly item?: string
-  readonly namespace?: string
-  readonly revision?: number
-}
-
-/** A refund. Without `amountMinor` all that is left goes back; without `refundId` it is refund `1` of the charge. */
-export interface RefundInput extends ChargeName {
-  readonly amountMinor?: number
-  readonly refundId?: string
-  /** What the processor is told. */
-  readonly cause?: RefundReason
-  /** Why, and who, for the record. */
-  readonly reason: string
-  readonly actor?: string
-  /** Asks once more for a refund that the processor refused. */
-  readonly again?: boolean
-}
-
-/** A billing anew; amounts in minor units of the charge's currency. */
-export interface RebillRequest extends Omit<ChargeName, "revision"> {
-  readonly amountMinor: number
-  readonly stripeCustomerId?: string
-  readonly paymentMethod?: string
-  readonly unrefunded?: boolean
-  readonly reason: string
-  readonly actor?: string
-}
-
-/** What came of a billing anew: why no revision was opened, or the revision and the outcome of its charge. */
-export type RebillResult =
-  | Exclude<RebillAnswer, { readonly _tag: "Opened" } | { readonly _tag: "Present" }>
-  | { readonly _tag: "Billed"; readonly revision: number; readonly revises: string; readonly outcome: ChargeOutcome }
-
-/** What a plain program expects a period's charges to add up to; amounts in minor units. */
-export interface CapInput {
-  readonly billingPeriod: string
-  readonly currency: string
-  readonly expectedMinor: number | bigint
-  /** Hundredths; 110 unless given. */
-  readonly headroomPercent?: number
-  readonly namespace?: string
-}
-
-/** A running Purser for programs without Effect. Each rejection is one of the typed errors of `@purser/core`. */
-export interface PurserHandle {
-  /** Charges exactly once; the same identity again resolves with the recorded outcome. */
+/** What can be asked of a running Purser. Each promise rejects with the union that {@link PurserFailures} names, and with nothing else of Purser's. */
+export interface PurserMethods {
+  /** Charges exactly once; the same identity again resolves with the recorded outcome. A decline is an outcome. */
   readonly charge: (input: ChargeInput) => Promise<ChargeOutcome>
+  /** One charge as the ledger has it. */
+  readonly find: (input: ChargeName) => Promise<ChargeStatus | undefined>
+  /** Asks once more for a charge that ended unpaid, as its next attempt. */
+  readonly retry: (input: RetryInput) => Promise<RetryResult>
   /** Opens the cap of a period and currency; nothing is charged without one. The same figures again change nothing. */
   readonly openCap: (input: CapInput) => Promise<CapReport>
   /** Gives money back, once per refund id; the same id again resolves with the recorded outcome. */
   readonly refund: (input: RefundInput) => Promise<RefundOutcome>
   /** Opens the next revision of a charge that was given back, and charges it; the same call again goes on with it. */
   readonly rebill: (input: RebillRequest) => Promise<RebillResult>
+  /** Stops all charging of the database, in every process; work waits. False when it was paused before. */
+  readonly pause: (input: ActInput) => Promise<boolean>
+  /** Lets charging go on. False when nobody had paused it. */
+  readonly resume: (input: ActInput) => Promise<boolean>
+  /** Counts and sums by period and state, caps, and pauses. */
+  readonly status: (input?: { readonly billingPeriod?: string }) => Promise<PurserStatus>
+  /** Opens a dunning case for a declined charge. With `PURSER_DUNNING=on` each decline has one by itself. */
+  readonly startDunning: (input: DunningInput) => Promise<DunningStarted>
+  /** Ends the open case of a charge: it is asked for no more. False when there is none. */
+  readonly cancelDunning: (input: DunningInput) => Promise<boolean>
+  /** A customer has a new card: their open cases try it at once. Answers how many. */
+  readonly newCard: (input: NewCardInput) => Promise<number>
+  /** Dunning cases, the newest first; those that are open, or all. */
+  readonly dunningCases: (input?: { readonly all?: boolean; readonly limit?: number }) => Promise<ReadonlyArray<DunningStatus>>
+  /** Plans the rows, and starts a run over them in this process; the same name again answers the run that has it. */
+  readonly run: (input: RunInput) => Promise<PurserRun>
+  /** The run that has this name or id. */
+  readonly getRun: (name: string) => Promise<PurserRun>
+}
+
+/** What each call may fail with: unions of classes that TypeScript narrows by `_tag`, and by `reason._tag`. */
+export interface PurserFailures {
+  readonly charge: ChargeFailure
+  readonly find: StoreFailure
+  readonly retry: ChargeFailure
+  readonly openCap: CapFailure
+  readonly refund: GiveBackFailure
+  readonly rebill: ChargeFailure
+  readonly pause: StoreFailure
+  readonly resume: StoreFailure
+  readonly status: StatusFailure
+  readonly startDunning: StoreFailure
+  readonly cancelDunning: StoreFailure
+  readonly newCard: StoreFailure
+  readonly dunningCases: StoreFailure
+  readonly run: RunFailure
+  readonly getRun: RunFailure
+}
+
+/** The same calls, resolving with their failure as a value: `{ _tag: "Success", value }` or `{ _tag: "Failure", error }`. */
+export type PurserResults = {
+  readonly [K in keyof PurserMethods]: (
+    ...input: Parameters<PurserMethods[K]>
+  ) => Promise<PurserResult<Awaited<ReturnType<PurserMethods[K]>>, PurserFailures[K]>>
+}
+
+/** A running Purser for programs without Effect. */
+export interface PurserHandle extends PurserMethods {
+  /** Every call once more, with a typed failure as a value instead of a rejection. */
+  readonly results: PurserResults
   /** Answers a call of Stripe's webhooks, to be mounted in any server; rejects unless `PURSER_WEBHOOK_SECRET` is set. */
   readonly webhooks: (request: Request) => Promise<Response>
-  /** Finishes what is in work and closes the database. */
+  /** Finishes what is in work and closes the database. Runs and dunning go on when Purser is started again. */
   readonly close: () => Promise<void>
+  readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-const decodeRequest = Schema.decodeUnknownEffect(ChargeRequest)
-
-const periodLabels = Config.Literals(["calendar", "opaque"], "PURSER_PERIOD_LABELS").pipe(Config.withDefault("calendar" as const))
-const readPeriod = (text: string) => Effect.flatMap(periodLabels, (labels) => Effect.fromResult(parsePeriod(text, { labels })))
-const decodeCurrency = Schema.decodeUnknownEffect(Currency)
-
-/** Whoever writes plain JavaScript has no compiler: a field of another name would be left out, and that may move money. */
-const onlyFields = <A extends object>(fields: Readonly<Record<keyof Required<A>, true>>) => {
-  const struct = Schema.Struct(Object.fromEntries(Object.keys(fields).map((name) => [name, Schema.optionalKey(Schema.Unknown)])))
-  const decode = Schema.decodeUnknownEffect(struct, { onExcessProperty: "error" })
-  return (input: A): Effect.Effect<void, Schema.SchemaError> => Effect.asVoid(decode(input))
+/** What a program does by itself. */
+export interface PurserHooks {
+  /** The final action of dunning: done at least once for each case, whose id tells a repeat. A rejection is tried again later. */
+  readonly dunningGivenUp?: (ended: GivenUp) => Promise<void> | void
 }
-const nameFields = { customerId: true, billingPeriod: true, item: true, namespace: true } as const
-const checkCharge = onlyFields<ChargeInput>({ ...nameFields, amountMinor: true, currency: true, stripeCustomerId: true, paymentMethod: true })
-const checkCap = onlyFields<CapInput>({ billingPeriod: true, currency: true, expectedMinor: true, headroomPercent: true, namespace: true })
-const checkRefund = onlyFields<RefundInput>({
-  ...nameFields, revision: true, amountMinor: true, refundId: true, cause: true, reason: true, actor: true, again: true
-})
-const checkRebill = onlyFields<RebillRequest>({
-  ...nameFields, amountMinor: true, stripeCustomerId: true, paymentMethod: true, unrefunded: true, reason: true, actor: true
-})
-
-const charge = Effect.fnUntraced(function*(
-  input: ChargeInput
-): Effect.fn.Return<ChargeOutcome, PipelineError | Schema.SchemaError | InvalidPeriod | Config.ConfigError, ChargePipeline> {
-  yield* checkCharge(input)
-  const pipeline = yield* ChargePipeline
-  const period = yield* readPeriod(input.billingPeriod)
-  const request = yield* decodeRequest({
-    ...input,
-    namespace: input.namespace ?? defaultNamespace,
-    billingPeriod: period,
-    currency: input.currency.toLowerCase()
-  })
-  return yield* pipeline.charge(request)
-})
-
-const openCap = Effect.fnUntraced(function*(
-  input: CapInput
-): Effect.fn.Return<CapReport, SpendCapError | Schema.SchemaError | InvalidPeriod | Config.ConfigError, SpendCap> {
-  yield* checkCap(input)
-  const cap = yield* SpendCap
-  return yield* cap.open({
-    namespace: input.namespace ?? defaultNamespace,
-    billingPeriod: yield* readPeriod(input.billingPeriod),
-    currency: yield* decodeCurrency(input.currency.toLowerCase()),
-    expectedMinor: BigInt(input.expectedMinor),
-    headroomPercent: input.headroomPercent ?? defaultHeadroomPercent
-  })
-})
-
-const keyOf = Effect.fnUntraced(function*(input: ChargeName) {
-  return chargeKeyOf({ ...input, namespace: input.namespace ?? defaultNamespace, billingPeriod: yield* readPeriod(input.billingPeriod) })
-})
-
-const decodeRefund = Schema.decodeUnknownEffect(RefundRequest)
-
-const refund = Effect.fnUntraced(function*(
-  input: RefundInput
-): Effect.fn.Return<RefundOutcome, RefundFailure | Schema.SchemaError | InvalidPeriod | Config.ConfigError, Refunds> {
-  yield* checkRefund(input)
-  const refunds = yield* Refunds
-  return yield* refunds.refund(yield* decodeRefund({
-    chargeKey: yield* keyOf(input),
-    refundId: input.refundId ?? firstRefundId,
-    amountMinor: input.amountMinor ?? null,
-    reason: input.cause ?? null,
-    actor: input.actor ?? "program",
-    note: input.reason,
-    again: input.again === true
-  }))
-})
-
-const decodeAmount = Schema.decodeUnknownEffect(AmountMinor)
-
-const rebill = Effect.fnUntraced(function*(
-  input: RebillRequest
-): Effect.fn.Return<
-  RebillResult,
-  LedgerError | PipelineError | Schema.SchemaError | InvalidPeriod | Config.ConfigError,
-  RefundLedger | ChargePipeline
-> {
-  yield* checkRebill(input)
-  const { actor, amountMinor, paymentMethod, reason, stripeCustomerId, unrefunded, ...name } = input
-  const book = yield* RefundLedger
-  const pipeline = yield* ChargePipeline
-  const answer = yield* book.rebill({
-    chargeKey: yield* keyOf(name),
-    amountMinor: yield* decodeAmount(amountMinor),
-    actor: actor ?? "program",
-    reason,
-    unrefunded: unrefunded === true,
-    ...(stripeCustomerId === undefined ? {} : { stripeCustomerId }),
-    ...(paymentMethod === undefined ? {} : { paymentMethod })
-  })
-  if (answer._tag !== "Opened" && answer._tag !== "Present") return answer
-  const outcome = yield* pipeline.charge(answer.request)
-  return { _tag: "Billed", revision: answer.request.revision ?? 0, revises: answer.revises, outcome }
-})
 
 /** Webhooks where a secret is configured. */
 const withWebhooks = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSER_WEBHOOK_SECRET")), (secret) =>
@@ -206,21 +111,87 @@ const webHandler = Effect.flatMap(Effect.serviceOption(WebhookHttp), (http): Eff
 /** Traces, metrics and logs to the collector of the configuration. Whoever wants to be scraped has a server of their own. */
 const telemetry = Layer.unwrap(Effect.map(Telemetry.settings, (settings) => Telemetry.layer({ ...settings, metrics: undefined }, { component: "embedded" })))
 
+const hooksLayer = ({ dunningGivenUp }: PurserHooks): Layer.Layer<never> =>
+  dunningGivenUp === undefined ? Layer.empty : DunningHooks.layer({
+    givenUp: (ended) => Effect.tryPromise({ try: async () => dunningGivenUp(ended), catch: (cause) => ({ message: String(cause) }) })
+  })
+
+const settings = Config.all({
+  labels: Config.Literals(["calendar", "opaque"], "PURSER_PERIOD_LABELS").pipe(Config.withDefault("calendar" as const)),
+  dunning: Config.Literals(["on", "off"], "PURSER_DUNNING").pipe(Config.withDefault("off" as const))
+})
+
+/** The calls as Effects, each with the value and the failures that its promise is said to have. */
+type PurserTable = {
+  readonly [K in keyof PurserMethods]: (
+    ...input: Parameters<PurserMethods[K]>
+  ) => Effect.Effect<Awaited<ReturnType<PurserMethods[K]>>, PurserFailures[K]>
+}
+
+/** Every call of the table, ended by `view`. */
+const throughout = <V extends object>(table: PurserTable, view: (effect: Effect.Effect<unknown, unknown>) => Promise<unknown>): V =>
+  Object.fromEntries(Object.entries(table).map(([name, call]) =>
+    [name, (...input: ReadonlyArray<unknown>) => view((call as (...input: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown>)(...input))])) as V
+
+/** Starts Purser with these configuration keys (`PURSER_DATABASE_URL`, `PURSER_STRIPE_KEY`, …) on top of the environment's. */
+const make = async (config: Readonly<Record<string, string>> = {}, hooks: PurserHooks = {}): Promise<PurserHandle> => {
+  const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(config), ConfigProvider.fromEnv())
+  const base = withWebhooks.pipe(Layer.provideMerge(telemetry), Layer.provideMerge(Layer.mergeAll(ConfigProvider.layer(provider), hooksLayer(hooks))))
+  const runtime = ManagedRuntime.make(base)
+  const { dunning, labels } = await runtime.runPromise(settings)
+  const calls = await runtime.runPromise(makeCalls(labels))
+  // Only who bills by runs or follows declines up needs the engine, which takes a moment to start.
+  const engine = ManagedRuntime.make(PurserEngine.layer.pipe(Layer.provideMerge(base)), { memoMap: runtime.memoMap })
+  if (dunning === "on") await engine.runPromise(Effect.void)
+
+  const handleOf = (runId: string, name: string, isNew: boolean): PurserRun => {
+    const onRuns = <A, E>(use: (runs: Runs["Service"]) => Effect.Effect<A, E>) => engine.runPromise(Effect.flatMap(Runs, use))
+    const status = () => onRuns((runs) => Effect.map(runs.view(runId), statusOf))
+    const progress = Stream.unwrap(Effect.map(Runs, (runs) => Stream.map(runs.watch(runId, "500 millis"), statusOf)))
+    return {
+      runId,
+      name,
+      isNew,
+      status,
+      done: () => engine.runPromise(Stream.runLast(Stream.filter(progress, isOver))).then((last) => Option.isSome(last) ? last.value : status()),
+      pause: (reason) => onRuns((runs) => runs.pause(runId, "program", reason)).then(status),
+      resume: () => onRuns((runs) => runs.resume(runId, "program")).then(status),
+      cancel: (reason) => onRuns((runs) => runs.cancel(runId, "program", reason)).then(status),
+      async *[Symbol.asyncIterator]() {
+        yield* Stream.toAsyncIterableWith(progress, await engine.context())
+      }
+    }
+  }
+  const engineContext = Effect.orDie(engine.contextEffect)
+  const table: PurserTable = {
+    ...calls,
+    run: (input) =>
+      Effect.flatMap(engineContext, (context) => Effect.provideContext(startRun(input, labels), context)).pipe(
+        Effect.map(({ isNew, runId }) => handleOf(runId, input.name, isNew))
+      ),
+    getRun: (name) =>
+      Effect.flatMap(engineContext, (context) => Context.get(context, Runs).view(name)).pipe(
+        Effect.map(({ run }) => handleOf(run.runId, run.name, false))
+      )
+  }
+  const close = () => engine.dispose().then(() => runtime.dispose())
+  return {
+    ...throughout<PurserMethods>(table, (effect) => runtime.runPromise(effect)),
+    results: throughout<PurserResults>(table, (effect) =>
+      runtime.runPromise(Effect.match(effect, {
+        onFailure: (error) => ({ _tag: "Failure", error }),
+        onSuccess: (value) => ({ _tag: "Success", value })
+      }))),
+    webhooks: await runtime.runPromise(webHandler),
+    close,
+    [Symbol.asyncDispose]: close
+  }
+}
+
 /** Purser as a layer, and as an object. */
 export const Purser = {
   layerConfig,
-  /** Starts Purser with these configuration keys (`PURSER_DATABASE_URL`, `PURSER_STRIPE_KEY`, …) on top of the environment's. */
-  make: async (config: Readonly<Record<string, string>> = {}): Promise<PurserHandle> => {
-    const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(config), ConfigProvider.fromEnv())
-    const runtime = ManagedRuntime.make(withWebhooks.pipe(Layer.provideMerge(telemetry), Layer.provideMerge(ConfigProvider.layer(provider))))
-    await runtime.runPromise(Effect.void)
-    return {
-      charge: (input) => runtime.runPromise(charge(input)),
-      openCap: (input) => runtime.runPromise(openCap(input)),
-      refund: (input) => runtime.runPromise(refund(input)),
-      rebill: (input) => runtime.runPromise(rebill(input)),
-      webhooks: await runtime.runPromise(webHandler),
-      close: () => runtime.dispose()
-    }
-  }
+  make,
+  /** Whether a rejection is one of Purser's errors. */
+  isError: isPurserError
 }

@@ -1,0 +1,35 @@
+/**
+ * The workflow engine inside a plain program: billing runs and dunning go on in its process, beside whatever else it does, and in
+ * `purser runner` elsewhere where there is one. It charges with the program's own pipeline, and needs no transport.
+ */
+import { ChargeClient, type ChargeGateway, type ChargePause, type DunningBook, type Ledger, type RunLedger, type RunRegistry, type RunStash, type SpendCap } from "@purser/core"
+import { BillingRun, ChargePipeline, layerRunWorkflow, RunDefinitions, Runs, Sweeper } from "@purser/engine"
+import type { Database } from "@purser/postgres"
+import { type Config, Effect, Layer } from "effect"
+import type { SocketServer } from "effect/socket"
+import type { SqlClient } from "effect/sql"
+import { PurserDunning } from "./PurserDunning.ts"
+import { Runner } from "./Runner.ts"
+
+/** What the engine of a program is built on. */
+export type EngineNeeds =
+  | ChargeGateway | ChargePipeline | ChargePause | Database | DunningBook | Ledger | RunLedger | RunRegistry | RunStash | SpendCap | SqlClient.SqlClient
+
+const inProcess = Layer.effect(ChargeClient, Effect.map(ChargePipeline, ({ charge }) => ChargeClient.of({ submit: charge })))
+
+/** Rows are handed over planned, so that a program needs no definition. */
+const noDefinitions = Layer.succeed(RunDefinitions, { find: () => undefined })
+
+/** Layers of the engine in a program. */
+export const PurserEngine: {
+  /** Runs, and dunning, served for as long as the layer lives. */
+  readonly layer: Layer.Layer<BillingRun | Runs, Config.ConfigError | SocketServer.SocketServerError, EngineNeeds>
+} = {
+  layer: Layer.mergeAll(layerRunWorkflow, PurserDunning.layerServing).pipe(
+    Layer.provideMerge(Runs.layer),
+    Layer.provide(noDefinitions),
+    Layer.provide(Sweeper.layerNoDeps),
+    Layer.provideMerge(BillingRun.layer.pipe(Layer.provide(inProcess))),
+    Layer.provide(Runner.layer)
+  )
+}

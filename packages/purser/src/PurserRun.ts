@@ -1,0 +1,167 @@
+/**
+ * A billing run for plain programs: rows from an array or from anything that can be iterated, also as they come; progress as an
+ * async iterable, and the end as a promise.
+ *
+ * The rows are read and planned before the run is registered, so that what was handed over is in the ledger and outlives this
+ * process. A run belongs to the database and not to the object: whoever has its name can watch, pause and cancel it.
+ */
+import { type BillingPeriod, ChargeRequest, defaultNamespace, isRunOver, RunRegistry, type RunRow, type RunState } from "@purser/core"
+import { BillingRun, decideFor, newRunId, RunOptions, Runs, type RunView, stagedDefinition } from "@purser/engine"
+import { Effect, Schema, Stream } from "effect"
+import { InvalidInput, type RunFailure } from "./PurserError.ts"
+import { type ChargeInput, type PeriodLabels, readCharge, readCurrency, readPeriod } from "./PurserInput.ts"
+
+/** What a period's charges should add up to. */
+export interface ExpectedTotal {
+  readonly billingPeriod: string
+  readonly currency: string
+  readonly expectedMinor: number | bigint
+  readonly namespace?: string
+}
+
+/** A run that is to be. */
+export interface RunInput {
+  /** Given once: the same name again answers the run that has it, and charges nobody. */
+  readonly name: string
+  readonly rows: Iterable<ChargeInput> | AsyncIterable<ChargeInput>
+  /** Totals by period and currency. Without any, a cap that is open stays, and else the rows' own total is expected. */
+  readonly expected?: ReadonlyArray<ExpectedTotal>
+  /** Periods that are billed though they are not over. */
+  readonly allowPeriods?: ReadonlyArray<string>
+  /** When the total does not fit under the cap: refuse the run, which is the default, or charge what fits. */
+  readonly overCap?: "refuse" | "fits"
+  /** Requests in flight; 128 unless told. */
+  readonly concurrency?: number
+  /** Closes the caps of the periods when every row is settled. */
+  readonly closePeriod?: boolean
+  readonly actor?: string
+}
+
+/** How many rows stand how. `open` are still to be charged; `other` are canceled, quarantined or in conflict with the ledger. */
+export interface RunCounts {
+  readonly rows: number
+  readonly open: number
+  readonly succeeded: number
+  readonly declined: number
+  readonly rejected: number
+  readonly processing: number
+  readonly requiresAction: number
+  readonly other: number
+}
+
+/** A run as it stands. */
+export interface RunStatus {
+  readonly runId: string
+  readonly name: string
+  readonly state: RunState
+  readonly counts: RunCounts
+  /** What was received, by currency, in minor units. */
+  readonly receivedMinor: Readonly<Record<string, bigint>>
+  /** Why it failed, or what a person should know. */
+  readonly detail: string | null
+}
+
+/** A run, to be watched and acted upon. Each loop over it follows the run from where it stands to its end. */
+export interface PurserRun extends AsyncIterable<RunStatus> {
+  readonly runId: string
+  readonly name: string
+  /** False when the name was given before, and this is the run that has it. */
+  readonly isNew: boolean
+  /** How it stands at its end, however it ended; rejects with `RunFailure` when that cannot be read. */
+  readonly done: () => Promise<RunStatus>
+  readonly status: () => Promise<RunStatus>
+  /** Sends nothing more until it is resumed; what was sent is settled. */
+  readonly pause: (reason: string) => Promise<RunStatus>
+  readonly resume: () => Promise<RunStatus>
+  /** Sends nothing more, ever; what was sent is settled, the rest is not started. */
+  readonly cancel: (reason: string) => Promise<RunStatus>
+}
+
+const kinds: Readonly<Record<string, Exclude<keyof RunCounts, "rows">>> = {
+  staged: "open",
+  planned: "open",
+  claimed: "open",
+  attached: "open",
+  succeeded: "succeeded",
+  declined: "declined",
+  rejected: "rejected",
+  processing: "processing",
+  requires_action: "requiresAction"
+}
+
+/** A run in the words of this page. */
+export const statusOf = ({ counted, run: { detail, name, runId, state } }: RunView): RunStatus => {
+  const counts = { rows: 0, open: 0, succeeded: 0, declined: 0, rejected: 0, processing: 0, requiresAction: 0, other: 0 }
+  const receivedMinor: Record<string, bigint> = {}
+  for (const total of counted) {
+    counts.rows += total.rows
+    counts[kinds[total.state] ?? "other"] += total.rows
+    receivedMinor[total.currency] = (receivedMinor[total.currency] ?? 0n) + total.receivedMinor
+  }
+  return { runId, name, state, counts, receivedMinor, detail }
+}
+
+const chunkSize = 500
+const decodeOptions = Schema.decodeUnknownEffect(RunOptions)
+
+const isAsync = (rows: RunInput["rows"]): rows is AsyncIterable<ChargeInput> => Symbol.asyncIterator in rows
+
+/** The rows in order; what the program's own iterator throws is told as what it is. */
+const rowsOf = (input: RunInput, labels: PeriodLabels, early: ReadonlySet<BillingPeriod>): Stream.Stream<ReadonlyArray<RunRow>, InvalidInput> => {
+  let line = 0
+  const { rows } = input
+  const source = isAsync(rows)
+    ? Stream.fromAsyncIterable(rows, (cause) => new InvalidInput({ detail: `the rows of "${input.name}" failed after ${line}: ${String(cause)}` }))
+    : Stream.fromIterable(rows)
+  return source.pipe(
+    Stream.mapEffect((row) =>
+      Effect.gen(function*() {
+        line += 1
+        const read = yield* Effect.mapError(readCharge(row, labels), ({ detail }) => new InvalidInput({ detail: `row ${line}: ${detail}` }))
+        const request = early.has(read.billingPeriod) ? new ChargeRequest({ ...read, allowFuture: true }) : read
+        return { line, chargeKey: request.chargeKey, request }
+      })),
+    Stream.grouped(chunkSize)
+  )
+}
+
+/** Plans the rows and starts the run, or answers the one that has the name. */
+export const startRun = Effect.fn("PurserRun.start")(function*(
+  input: RunInput,
+  labels: PeriodLabels
+): Effect.fn.Return<{ readonly runId: string; readonly isNew: boolean }, RunFailure, BillingRun | RunRegistry | Runs> {
+  const registry = yield* RunRegistry
+  const runs = yield* Runs
+  if (typeof input.name !== "string" || input.name === "") return yield* new InvalidInput({ detail: "a run needs a name" })
+  const known = yield* registry.find(input.name)
+  if (known !== undefined) return { runId: known.runId, isNew: false }
+  const allowPeriods = yield* Effect.forEach(input.allowPeriods ?? [], (text) => readPeriod(text, labels))
+  const expected = yield* Effect.forEach(input.expected ?? [], ({ billingPeriod, currency, expectedMinor, namespace }) =>
+    Effect.all({
+      billingPeriod: readPeriod(billingPeriod, labels),
+      currency: readCurrency(currency),
+      expectedMinor: Effect.succeed(String(expectedMinor)),
+      namespace: Effect.succeed(namespace ?? defaultNamespace)
+    }))
+  const { actor = "program", closePeriod = false, concurrency, name, overCap = "refuse" } = input
+  // A plain program has no reader of the processor's account beside it; `purser reconcile` compares.
+  const options = { allowPeriods, expected, overCap, closePeriod, reconcile: false, ...(concurrency === undefined ? {} : { concurrency }) }
+  const read = yield* Effect.mapError(decodeOptions(options), ({ message }) => new InvalidInput({ detail: message }))
+  const runId = yield* newRunId
+  yield* (yield* BillingRun).plan({
+    runId,
+    source: name,
+    rows: rowsOf(input, labels, new Set(allowPeriods)),
+    decide: decideFor(read),
+    overCap
+  })
+  const { isNew, run } = yield* Effect.catchTag(
+    runs.start({ name, definition: stagedDefinition, params: null, options, actor, plannedAs: runId }),
+    "SchemaError",
+    ({ message }) => Effect.fail(new InvalidInput({ detail: message }))
+  )
+  return { runId: run.runId, isNew }
+})
+
+/** What is told of a run that is over. */
+export const isOver = ({ state }: RunStatus): boolean => isRunOver(state)

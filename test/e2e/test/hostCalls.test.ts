@@ -1,0 +1,157 @@
+/** The object for plain programs: values and typed failures, runs that are watched, and what a program may act upon. */
+import { assert, describe, it } from "@effect/vitest"
+import { type ChargeInput, isPurserError, Purser, type PurserError, type PurserHandle, type RunStatus } from "@purser/purser"
+import { StripeSim } from "@purser/stripe-sim"
+import { Effect, type Scope } from "effect"
+import { stores } from "../src/Store.ts"
+
+const period = "2025-07"
+const row = (index: number, paymentMethod = "pm_card_visa"): ChargeInput => ({
+  customerId: `c${index}`, billingPeriod: period, amountMinor: 1000, currency: "usd", stripeCustomerId: `cus_${index}`, paymentMethod
+})
+const rows = (count: number) => Array.from({ length: count }, (_, index) => row(index))
+
+/** A test in the words of a plain program. */
+const hosted = (
+  name: string,
+  test: (purser: PurserHandle, sim: StripeSim["Service"]) => Promise<void>,
+  config: Record<string, string> = {}
+) =>
+  it.live(name, () =>
+    Effect.scoped(Effect.gen(function*() {
+      const sim = yield* StripeSim
+      const store = yield* stores.find(([name]) => name === "postgres")![1]
+      const purser = yield* Effect.acquireRelease(
+        Effect.promise(() => Purser.make({
+          PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "rk_test_plain", PURSER_RUN_PAUSE: "50 millis", ...store, ...config
+        })),
+        (purser) => Effect.promise(() => purser.close())
+      )
+      yield* Effect.promise(() => test(purser, sim))
+    }) as Effect.Effect<void, never, Scope.Scope | StripeSim>).pipe(Effect.provide(StripeSim.layer())), 60_000)
+
+const books = (sim: StripeSim["Service"]) => Effect.runPromise(sim.books)
+
+/** Exhaustive, so that the compiler holds the union: another member would not compile. */
+const advice = (error: PurserError): string => {
+  switch (error._tag) {
+    case "InvalidInput":
+      return error.detail
+    case "ChargeError":
+      return error.reason._tag === "RateLimited" ? `in ${error.reason.retryAfterMs} ms` : error.reason.message
+    case "LedgerError":
+      return error.reason._tag === "ChargeConflict" ? `it was ${error.reason.expected.amountMinor}` : error.message
+    case "SpendCapError":
+      return error.reason._tag === "CapExceeded" ? `the cap is ${error.reason.capMinor}` : error.message
+    case "RefundError":
+    case "RunError":
+      return error.reason._tag
+  }
+}
+
+describe("Purser.make", () => {
+  hosted("gives each failure as a typed rejection, and as a value", async (purser) => {
+    await purser.openCap({ billingPeriod: period, currency: "usd", expectedMinor: 5000 })
+    assert.strictEqual((await purser.charge(row(1)))._tag, "Succeeded")
+    const conflict = await purser.results.charge({ ...row(1), amountMinor: 2000 })
+    assert.strictEqual(conflict._tag, "Failure")
+    if (conflict._tag === "Failure") assert.strictEqual(advice(conflict.error), "it was 1000")
+    const again = await purser.results.charge(row(1))
+    assert.deepInclude(again._tag === "Success" ? again.value : {}, { _tag: "Succeeded", alreadySettled: true })
+    const rejected: unknown = await purser.charge({ ...row(1), amountMinor: 2000 }).then(() => undefined, (error: unknown) => error)
+    assert.isTrue(isPurserError(rejected) && Purser.isError(rejected))
+    assert.isTrue(rejected instanceof Error)
+    assert.strictEqual(isPurserError(rejected) ? advice(rejected) : "", "it was 1000")
+    assert.isFalse(isPurserError(new Error("another")))
+    assert.isFalse(isPurserError({ _tag: "toString" }))
+    for (const wrong of [{ ...row(2), billingPeriod: "2025-13" }, { ...row(2), currency: "xxx" }, { ...row(2), amountMinor: 1.5 }, { ...row(2), customerId: " " }]) {
+      const refused = await purser.results.charge(wrong)
+      assert.strictEqual(refused._tag === "Failure" ? refused.error._tag : refused._tag, "InvalidInput", JSON.stringify(wrong))
+    }
+    // The cap's refusal is a settled answer, and no failure.
+    assert.deepInclude(await purser.charge({ ...row(3), amountMinor: 9000 }), { _tag: "Rejected", code: "cap_exceeded" })
+    assert.deepInclude(await purser.find(row(3)), { state: "rejected", attempt: 1, amountMinor: 9000 })
+    assert.isUndefined(await purser.find(row(9)))
+  })
+
+  hosted("pauses, tells how it stands, resumes, and asks once more for a decline", async (purser, sim) => {
+    await purser.openCap({ billingPeriod: period, currency: "usd", expectedMinor: 5000 })
+    const declined = await purser.charge(row(1, "pm_card_chargeDeclinedExpiredCard"))
+    assert.strictEqual(declined._tag, "Declined")
+    assert.isTrue(await purser.pause({ reason: "an incident" }))
+    assert.isFalse(await purser.pause({ reason: "an incident" }))
+    const paused = await purser.status({ billingPeriod: period })
+    assert.deepInclude(paused.pauses[0], { cause: "person", actor: "program", reason: "an incident" })
+    assert.deepInclude(paused.charges[0], { state: "declined", charges: 1, amountMinor: 1000n, receivedMinor: 0n })
+    const waiting = purser.charge(row(2))
+    assert.isTrue(await purser.resume({ reason: "over" }))
+    assert.strictEqual((await waiting)._tag, "Succeeded")
+    const name = { customerId: "c1", billingPeriod: period }
+    const retried = await purser.retry({ ...name, reason: "new card", paymentMethod: "pm_card_visa" })
+    assert.strictEqual(retried._tag === "Retried" ? retried.outcome._tag : retried._tag, "Succeeded")
+    assert.deepStrictEqual(await purser.retry({ ...name, reason: "again" }), { _tag: "NotRetried", state: "succeeded" })
+    assert.deepStrictEqual((await books(sim)).map(({ payments }) => payments), [1, 1])
+  })
+
+  hosted("runs rows of an array, shows progress as they are settled, and charges nobody when the name comes again", async (purser, sim) => {
+    const run = await purser.run({ name: "july", rows: [...rows(30), row(30, "pm_card_chargeDeclined")] })
+    assert.isTrue(run.isNew)
+    const seen: Array<RunStatus> = []
+    for await (const status of run) seen.push(status)
+    const last = seen.at(-1)!
+    assert.deepInclude(last, { name: "july", state: "finished", receivedMinor: { usd: 30_000n } })
+    assert.deepInclude(last.counts, { rows: 31, open: 0, succeeded: 30, declined: 1 })
+    assert.deepStrictEqual(await run.done(), last)
+    const again = await purser.run({ name: "july", rows: rows(40) })
+    assert.deepStrictEqual([again.isNew, again.runId, (await again.done()).counts.rows], [false, run.runId, 31])
+    assert.deepStrictEqual((await purser.getRun("july")).runId, run.runId)
+    const unknown = await purser.results.getRun("august")
+    assert.strictEqual(unknown._tag === "Failure" && unknown.error._tag === "RunError" ? unknown.error.reason._tag : "", "UnknownRun")
+    const paid = (await books(sim)).filter(({ payments }) => payments > 0)
+    assert.deepStrictEqual([paid.length, paid.every(({ payments }) => payments === 1)], [30, true])
+  })
+
+  hosted("takes rows as they come, and starts nothing when their source fails or one of them is wrong", async (purser, sim) => {
+    async function* coming(count: number, fails: boolean) {
+      for (const one of rows(count)) yield await Promise.resolve(one)
+      if (fails) throw new Error("the other database is away")
+    }
+    const broken = await purser.results.run({ name: "broken", rows: coming(5, true) })
+    assert.match(broken._tag === "Failure" ? broken.error.message : "", /after 5: .*the other database is away/)
+    const wrong = await purser.results.run({ name: "wrong", rows: [row(0), { ...row(1), amount: 1 } as ChargeInput] })
+    assert.match(wrong._tag === "Failure" ? wrong.error.message : "", /^row 2: [^]*amount"?\]/)
+    const twice = await purser.results.run({ name: "twice", rows: [row(0), row(0)] })
+    assert.strictEqual(twice._tag === "Failure" && twice.error._tag === "RunError" ? twice.error.reason._tag : "", "DuplicateIdentities")
+    const total = await purser.results.run({ name: "total", rows: rows(3), expected: [{ billingPeriod: period, currency: "usd", expectedMinor: 1000 }] })
+    assert.strictEqual(total._tag === "Failure" && total.error._tag === "RunError" ? total.error.reason._tag : "", "TotalOverCap")
+    assert.deepStrictEqual(await books(sim), [])
+    const run = await purser.run({ name: "coming", rows: coming(12, false), expected: [{ billingPeriod: period, currency: "usd", expectedMinor: 12_000 }] })
+    assert.deepInclude((await run.done()).counts, { rows: 12, succeeded: 12 })
+    assert.strictEqual((await books(sim)).length, 12)
+  })
+
+  hosted("holds a run, goes on with it, and cancels another for good", async (purser, sim) => {
+    await purser.openCap({ billingPeriod: period, currency: "usd", expectedMinor: 40_000 })
+    await Effect.runPromise(sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", nth: 3, times: "always" }, action: { kind: "delay", at: "before", delayMs: 600_000 } }))
+    const run = await purser.run({ name: "held", rows: rows(20), concurrency: 2 })
+    for await (const { counts } of run) if (counts.succeeded >= 2) break
+    assert.strictEqual((await run.pause("an incident")).state, "paused")
+    await Effect.runPromise(sim.faults.clear)
+    await Effect.runPromise(sim.faults.release)
+    const held = (await run.status()).counts
+    assert.isBelow(held.succeeded, 20)
+    await run.resume()
+    assert.deepInclude((await run.done()).counts, { succeeded: 20 })
+    await Effect.runPromise(sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", times: "always" }, action: { kind: "delay", at: "before", delayMs: 600_000 } }))
+    const others = await purser.run({ name: "canceled", rows: rows(20).map((one) => ({ ...one, item: "late" })), concurrency: 2 })
+    await others.cancel("a mistake")
+    await Effect.runPromise(sim.faults.clear)
+    await Effect.runPromise(sim.faults.release)
+    const ended = await others.done()
+    assert.strictEqual(ended.state, "canceled")
+    assert.isBelow(ended.counts.succeeded, 20)
+    const late = (await books(sim)).filter(({ item }) => item === "late")
+    assert.strictEqual(late.length, ended.counts.succeeded)
+    assert.isTrue((await books(sim)).every(({ payments }) => payments === 1))
+  })
+})
