@@ -1,0 +1,84 @@
+/** Dunning with real processes: cases that outlive the runner which had them, and what a person does about them. */
+import { assert, it } from "@effect/vitest"
+import { StripeSim } from "@purser/stripe-sim"
+import { Effect } from "effect"
+import { csv, type Desk, desk } from "../src/Desk.ts"
+import { stores } from "../src/Store.ts"
+import { elsewhere } from "../src/Watch.ts"
+
+const row = (customer: string, method: string) => `${customer},2026-07,10.00,USD,cus_${customer},${method},base`
+const settings = {
+  PURSER_DUNNING: "on",
+  PURSER_DUNNING_WAITS: "1 second",
+  PURSER_DUNNING_WAITS_BY_CODE: "generic_decline=1 hour",
+  PURSER_DUNNING_POLL: "100 millis",
+  PURSER_DUNNING_GRACE: "1 hour",
+  PURSER_HAND_BACK: "100 millis"
+}
+const defaultCard = (customer: string, card: string) => elsewhere("POST", `/v1/customers/cus_${customer}`, { "invoice_settings[default_payment_method]": card })
+
+const cases = (at: Desk) =>
+  Effect.map(at.purser(["dunning", "list", "--all", "--json"]), ({ code, stderr, stdout }) => {
+    assert.strictEqual(code, 0, stderr)
+    const all = JSON.parse(stdout) as ReadonlyArray<{ readonly customerId: string; readonly state: string; readonly charge: { readonly state: string; readonly attempt: number } }>
+    return Object.fromEntries(all.map((one) => [one.customerId, one]))
+  })
+const paymentsOf = (at: Desk) =>
+  Effect.map(at.paid, (paid) => Object.fromEntries(paid.map((entry) => [entry.customer, entry.payments])))
+const confirmsOf = (at: Desk) => Effect.map(at.sim.requests, (all) => all.filter(({ path }) => path.endsWith("/confirm")).map(({ idempotencyKey }) => idempotencyKey))
+
+it.live("a case outlives kill -9 of its runner in the middle of an attempt: one payment; a new card is tried at once, a canceled case never", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const at = yield* desk(stores.find(([name]) => name === "postgres")![1])
+    yield* defaultCard("soft", "pm_card_chargeDeclinedInsufficientFunds")
+    const file = at.write("bills.csv", csv(row("soft", ""), row("hard", "pm_card_chargeDeclinedExpiredCard"), row("tired", "pm_card_chargeDeclined"), row("good", "pm_card_visa")))
+    const run = yield* at.purser(["run", file, "--expected-total", "100.00", "--yes", "--json"], settings)
+    assert.deepInclude(run.json, { succeeded: 1, declined: 3 })
+    // The card has funds again; the first runner dies when it has been paid and before it could write that down.
+    yield* defaultCard("soft", "pm_card_visa")
+    const killed = yield* at.start(["runner", "--transport", "memory"], { ...settings, PURSER_FAULT: "after-confirm:1" })
+    assert.strictEqual((yield* killed.ended).signal, "SIGKILL")
+    assert.deepStrictEqual(yield* paymentsOf(at), { good: 1, soft: 1 })
+    assert.deepInclude((yield* cases(at))["soft"], { state: "open" })
+
+    const next = yield* at.start(["runner", "--transport", "memory"], settings)
+    const until = (customer: string, state: string) => next.meanwhile(Effect.repeat(cases(at), { until: (all) => all[customer]?.state === state }))
+    const paid = yield* until("soft", "paid")
+    assert.deepInclude(paid["soft"]?.charge, { state: "succeeded", attempt: 2 })
+    assert.deepInclude(paid["hard"], { state: "open" })
+
+    const card = yield* at.purser(["dunning", "card", "cus_hard", "--payment-method", "pm_card_visa", "--reason", "new card", "--json"])
+    assert.deepStrictEqual(card.json, { cases: 1 }, card.stderr)
+    assert.deepInclude((yield* until("hard", "paid"))["hard"]?.charge, { state: "succeeded", attempt: 2 })
+
+    const cancel = yield* at.purser(["dunning", "cancel", "tired", "2026-07", "--item", "base", "--reason", "goodwill"])
+    assert.strictEqual(cancel.code, 0, cancel.stderr)
+    assert.match(cancel.stdout, /canceled.*goodwill/)
+    const twice = yield* at.purser(["dunning", "cancel", "tired", "2026-07", "--item", "base", "--reason", "goodwill"])
+    assert.deepStrictEqual([twice.code, twice.stderr.trim()], [1, "the charge has no open case"])
+    assert.include((yield* at.purser(["dunning", "start", "good", "2026-07", "--item", "base", "--reason", "x"])).stderr, "the charge is succeeded")
+    yield* next.kill("SIGTERM")
+    assert.strictEqual((yield* next.ended).code, 0)
+    assert.deepStrictEqual(yield* paymentsOf(at), { good: 1, soft: 1, hard: 1 })
+    // One question to the bank for each attempt of each charge, and none more.
+    const keys = yield* confirmsOf(at)
+    assert.deepStrictEqual([keys.length, new Set(keys).size], [6, 6])
+  })).pipe(Effect.provide(StripeSim.layer())), 120_000)
+
+it.live("a case is opened by hand where none is opened by itself, and goes on on the embedded database", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const at = yield* desk(stores.find(([name]) => name === "pglite")![1])
+    const by = { ...settings, PURSER_DUNNING: "off" }
+    yield* defaultCard("soft", "pm_card_chargeDeclinedInsufficientFunds")
+    const file = at.write("bills.csv", csv(row("soft", "")))
+    yield* at.purser(["run", file, "--expected-total", "100.00", "--yes", "--json"], by)
+    const started = yield* at.purser(["dunning", "start", "soft", "2026-07", "--item", "base", "--reason", "by phone", "--json"])
+    assert.deepInclude((JSON.parse(started.stdout) as ReadonlyArray<unknown>)[0], { state: "open", openedBy: "purser dunning", reason: "by phone", openedAttempt: 1 })
+    yield* defaultCard("soft", "pm_card_visa")
+    const runner = yield* at.start(["runner", "--transport", "memory"], by)
+    yield* runner.meanwhile(Effect.repeat(paymentsOf(at), { until: (payments) => payments["soft"] === 1 }))
+    yield* runner.kill("SIGTERM")
+    yield* runner.ended
+    const shown = yield* at.purser(["show", "soft", "2026-07", "--item", "base", "--json"])
+    assert.deepInclude(shown.json, { state: "succeeded", attempt: 2 })
+  })).pipe(Effect.provide(StripeSim.layer())), 120_000)
