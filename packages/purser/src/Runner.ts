@@ -37,6 +37,8 @@ const sharding = ({ takeOver }: Settings) => ({
   shardLockExpiration: takeOver,
   shardLockRefreshInterval: Duration.divideUnsafe(takeOver, 3),
   runnerHealthCheckInterval: Duration.divideUnsafe(takeOver, 3),
+  // Work that moves to a runner which joins is cut short and done anew there: every step may be.
+  entityTerminationTimeout: Duration.seconds(3),
   refreshAssignmentsInterval: Duration.seconds(1),
   entityMessagePollInterval: Duration.seconds(1)
 })
