@@ -5,7 +5,10 @@
  * that another one takes over what a killed or frozen runner had. The embedded database has one process, which runs everything
  * by itself. The sockets between runners carry calls without keys: they are for a network that runners alone can reach.
  */
-import { NodeClusterSocket, NodeCrypto, NodeSocketServer } from "@effect/platform-node"
+// By their modules: the whole package would load a client of Redis.
+import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Database } from "@purser/postgres"
 import { Config, Duration, Effect, Layer, Option, Schema } from "effect"
 import {
