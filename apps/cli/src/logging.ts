@@ -1,6 +1,8 @@
 /** Log lines of the command, on standard error: for people, or one JSON object or logfmt line each for machines. */
 import { Tracing } from "@purser/core"
-import { Config, Effect, Formatter, Layer, Logger, References } from "effect"
+import { Config, Console, Effect, Formatter, Layer, Logger, References } from "effect"
+import { format as formatted } from "node:util"
+import { Screen } from "./ui/Screen.ts"
 
 const settings = Config.all({
   level: Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)),
@@ -15,10 +17,22 @@ const json = Logger.withConsoleError(Logger.make((options) => {
 
 const loggers = { pretty: Logger.consolePretty(), json, logfmt: Logger.withConsoleError(Logger.formatLogFmt) } as const
 
+/** Lines go above whatever is drawn again and again. */
+const console = Layer.effect(Console.Console, Effect.map(Screen, ({ print }): Console.Console => {
+  let indent = ""
+  return {
+    ...globalThis.console,
+    error: (...args) => print(formatted(...args).replaceAll(/^/gm, indent)),
+    group: () => void (indent += "  "),
+    groupEnd: () => void (indent = indent.slice(2))
+  }
+}))
+
 /** By `PURSER_LOG_LEVEL` and `PURSER_LOG_FORMAT`. */
 export const logging = Layer.unwrap(Effect.map(settings, ({ format, level }) =>
   Layer.mergeAll(
     Logger.layer([loggers[format]]),
     Layer.succeed(Logger.LogToStderr, true),
-    Layer.succeed(References.MinimumLogLevel, level)
+    Layer.succeed(References.MinimumLogLevel, level),
+    console
   )))

@@ -45,6 +45,15 @@ export const Tracing = {
   traced: <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, details?: SpanDetails): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) => isOn(fiber) ? Effect.withSpan(effect, name, { ...details?.(), ...withoutStack }) : effect),
 
+  /** A span that begins a trace of its own, with a link to the span around: one of very many that are looked at one by one. */
+  apart: <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, details?: SpanDetails): Effect.Effect<A, E, R> =>
+    Effect.withFiber((fiber) => {
+      if (!isOn(fiber)) return effect
+      const around = fiber.cache.span
+      const links = around === undefined ? [] : [{ span: around, attributes: {} }]
+      return Effect.withSpan(effect, name, { root: true, links, ...details?.(), ...withoutStack })
+    }),
+
   /** Sends in a span of its own, and gives the text by which the other side goes on with it; undefined when nobody traces. */
   sending: <A, E, R>(name: string, send: (traceparent: string | undefined) => Effect.Effect<A, E, R>, details?: SpanDetails): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) =>

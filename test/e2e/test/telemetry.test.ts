@@ -118,3 +118,27 @@ describe("what leaves a process", () => {
       for (const secret of [...Object.values(planted), ...(password === "" ? [] : [password])]) assert.notInclude(everything, secret)
     })), 60_000)
 })
+
+describe("status --watch, and a run, elsewhere than on a terminal", () => {
+  it.live("are plain lines, or JSON, until stopped", () =>
+    atDesk(Effect.fnUntraced(function*(at) {
+      at.write("bills.csv", csv(...tens(3)))
+      const watched = yield* at.start(["status", "--watch", "--interval", "200 millis"])
+      yield* watched.says("no charges")
+      const run = yield* at.purser(["run", "bills.csv", "--json"])
+      assert.match(run.stderr, /^3\/3 100% .* 3 paid$/m)
+      yield* watched.says("2026-07 usd: 3 charges: 3 paid, cap 90%")
+      const machine = yield* at.start(["status", "2026-07", "--watch", "--json", "--interval", "200 millis"])
+      yield* machine.says("\"charges\":[{")
+      for (const one of [watched, machine]) {
+        yield* one.kill("SIGINT")
+        const { code, stderr, stdout } = yield* one.ended
+        assert.deepStrictEqual([code, (stdout + stderr + run.stderr).includes("\u001b")], [0, false], stderr)
+      }
+      const { stdout } = yield* machine.ended
+      const looks = stdout.trim().split("\n").map((line): unknown => JSON.parse(line))
+      assert.nestedPropertyVal(looks[0], "charges[0].charges", 3)
+      const refused = yield* at.purser(["status", "--watch", "--interval", "often"])
+      assert.deepStrictEqual([refused.code, refused.stderr.includes("--interval")], [1, true])
+    })), 60_000)
+})

@@ -1,6 +1,6 @@
 /** The flags of the commands that look at the stores or act on them: `status`, `sweep` and `cap`. */
 import { ChargeKey, parseCurrency, parsePeriod } from "@purser/core"
-import { Effect, Option, Result, Schema } from "effect"
+import { Duration, Effect, Option, Result, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { periodLabels } from "./periodLabels.ts"
@@ -19,6 +19,12 @@ const isKey = Schema.is(ChargeKey)
 export const statusCommand = Command.make("status", {
   period: periodArgument.pipe(Argument.optional),
   charge: Flag.String("charge").pipe(Flag.withDescription("One charge by its key (see purser key): its trail, and what went back of it"), Flag.optional),
+  watch: Flag.Boolean("watch").pipe(
+    Flag.withAlias("w"),
+    Flag.withDescription("Look again and again until stopped: a live view on a terminal, else a line a look, or a JSON object with --json"),
+    Flag.withDefault(false)
+  ),
+  interval: Flag.String("interval").pipe(Flag.withDescription("With --watch: the rest between two looks"), Flag.withDefault("2 seconds")),
   json
 }, Effect.fnUntraced(function*(given) {
   if (Option.isSome(given.charge)) {
@@ -26,8 +32,15 @@ export const statusCommand = Command.make("status", {
     const { chargeStatus } = yield* Effect.promise(() => import("../handlers/chargeStatus.ts"))
     return yield* chargeStatus(given.charge.value, given.json)
   }
+  const period = Option.isSome(given.period) ? yield* readPeriod(given.period.value) : undefined
+  if (given.watch) {
+    const interval = Duration.fromInput(given.interval as Duration.Input)
+    if (Option.isNone(interval) || Duration.toMillis(interval.value) < 100) return yield* refused("--interval is a duration of 100 millis or more, for example '2 seconds'")
+    const { watchStatus } = yield* Effect.promise(() => import("../handlers/statusWatch.ts"))
+    return yield* watchStatus({ period, interval: interval.value, json: given.json })
+  }
   const { status } = yield* Effect.promise(() => import("../handlers/status.ts"))
-  return yield* status({ period: Option.isSome(given.period) ? yield* readPeriod(given.period.value) : undefined, json: given.json })
+  return yield* status({ period, json: given.json })
 })).pipe(Command.withDescription("Show charges by period and state, and the caps"))
 
 /** `purser sweep` */

@@ -1,7 +1,7 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
 import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
 import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type PlanReport, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
-import { Stores, type TransportName, transports } from "@purser/purser"
+import { Stores, Telemetry, type TransportName, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
 import { Clock, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
 import { Prompt } from "effect/cli"
@@ -186,10 +186,15 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   }
   if (open > 0) yield* waitIfPaused("Planned, and nothing charged.")
   if (open > 0) yield* startWorkers
-  const summary = yield* open === 0 ? dispatch : withProgress(dispatch, progress, open)
   const inRun = (open: CapReport) => plan.check.totals.some(({ total }) =>
     total.namespace === open.namespace && total.billingPeriod === open.billingPeriod && total.currency === open.currency)
-  const caps = (yield* cap.report()).filter(inRun)
+  const capsOfRun = Effect.map(cap.report(), (all) => all.filter(inRun))
+  yield* Telemetry.watchStores
+  const summary = yield* open === 0 ? dispatch : withProgress(dispatch, progress, open, {
+    title: `${options.file}  run ${id}`,
+    caps: Effect.orElseSucceed(capsOfRun, () => [])
+  })
+  const caps = yield* capsOfRun
   const { lastError } = yield* Ref.get(progress)
   yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, lastError })
 })
@@ -219,7 +224,7 @@ const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: E
     return
   }
   yield* Effect.catchIf(
-    charge(options, { id, notes, plan, startWorkers }),
+    charge(options, { id, notes, plan, startWorkers }).pipe(Effect.annotateLogs({ runId: id }), Effect.annotateSpans({ "purser.run_id": id })),
     (error) => error._tag !== "CommandFailed",
     // From here on money may have moved: this is never "nothing was sent".
     (error) => Effect.fail(new CommandFailed({

@@ -1,5 +1,5 @@
 /** `purser worker`: serves until stopped. */
-import { DeadLetters } from "@purser/core"
+import { DeadLetters, SpendCap } from "@purser/core"
 import { ChargePipeline, ChargeWorker, Refunds, Sweeper } from "@purser/engine"
 import { Stores, Telemetry, TransportConfig, type TransportName } from "@purser/purser"
 import { Database } from "@purser/postgres"
@@ -8,6 +8,7 @@ import { ConfigProvider, Config, Effect, Layer } from "effect"
 import { serving } from "../launch.ts"
 import { note } from "../ui/Output.ts"
 import { publishFeed } from "./feed.ts"
+import { watchWorker } from "../ui/WorkerView.ts"
 import { watchPauses } from "./pause.ts"
 
 /** Serves charge requests from the configured transport, ledger and Stripe account; with `feed` it publishes the ledger's events beside it. */
@@ -35,6 +36,11 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
     if (database.kind === "pglite") yield* note("The embedded database serves this process alone: to share the ledger with other processes, set PURSER_DATABASE_URL.")
     yield* watchPauses
     yield* Telemetry.watchStores
+    const cap = yield* SpendCap
+    yield* watchWorker({
+      title: `worker on ${endpoint}, ledger ${database.label}`,
+      caps: Effect.map(Effect.orElseSucceed(cap.report(), () => []), (caps) => caps.filter(({ closed }) => !closed))
+    })
     if (options.feed) yield* publishFeed({})
     return yield* serving(run)
   }).pipe(Effect.scoped, Effect.provide(stack))

@@ -1,11 +1,9 @@
 /** Where words go: results to standard output, everything that happens on the way to standard error. */
 import { Effect } from "effect"
+import { Screen } from "./Screen.ts"
 
 /** A line of the result. */
 export const out = (text: string): Effect.Effect<void> => Effect.sync(() => void process.stdout.write(`${text}\n`))
 
 /** A line about what happens. */
-export const note = (text: string): Effect.Effect<void> => Effect.sync(() => void process.stderr.write(`${text}\n`))
-
-/** Text on standard error without a line end. */
-export const draw = (text: string): Effect.Effect<void> => Effect.sync(() => void process.stderr.write(text))
+export const note = (text: string): Effect.Effect<void> => Effect.map(Screen, ({ print }) => print(text))

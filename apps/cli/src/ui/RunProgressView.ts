@@ -1,48 +1,108 @@
-/** The progress of a dispatch: one line that is drawn again on a terminal, a plain line now and then elsewhere. */
+/** The progress of a dispatch: a block that is drawn again on a terminal, a plain line now and then elsewhere. */
+import type { CapReport } from "@purser/core"
 import type { RunProgress } from "@purser/engine"
 import { Clock, Effect, Ref } from "effect"
-import { draw, note } from "./Output.ts"
+import { capLine, legend, rateLine, type ShownCounts, statesBar } from "./ChargeStates.ts"
+import { note } from "./Output.ts"
+import { clock, figure, line, type Look, perSecond } from "./Panel.ts"
+import { makeRates, type Rates } from "./Rates.ts"
+import { live } from "./Screen.ts"
 import { Tty } from "./Tty.ts"
 
-const seconds = (value: number): string =>
-  value < 60 ? `${Math.ceil(value)}s` : `${Math.floor(value / 60)}m${String(Math.ceil(value % 60)).padStart(2, "0")}s`
-
-/** One line: bar, share, rate, time left, states. */
-export const progressLine = (progress: RunProgress, total: number, elapsedMs: number, columns: number): string => {
-  const { outcomes } = progress
-  const settled = Math.min(total, Object.entries(outcomes).reduce((sum, [tag, rows]) => tag === "error" ? sum : sum + rows, 0))
-  const share = total === 0 ? 1 : settled / total
-  const rate = elapsedMs < 200 ? 0 : settled / (elapsedMs / 1000)
-  const left = rate === 0 ? "–" : seconds((total - settled) / rate)
-  const width = Math.max(10, Math.min(30, columns - 60))
-  const filled = Math.round(share * width)
-  const states = [
-    ["paid", outcomes.Succeeded],
-    ["declined", outcomes.Declined],
-    ["rejected", outcomes.Rejected + outcomes.Canceled],
-    ["processing", outcomes.Processing],
-    ["action", outcomes.RequiresAction],
-    ["retried", outcomes.error]
-  ].filter(([, rows]) => rows !== 0).map(([name, rows]) => `${rows} ${name}`).join(", ")
-  const text = `${"█".repeat(filled)}${"░".repeat(width - filled)} ${settled}/${total} ${Math.floor(share * 100)}% ${Math.round(rate)}/s ETA ${left}${
-    states === "" ? "" : ` · ${states}`
-  }`
-  return text.slice(0, Math.max(20, columns - 1))
+/** What a view of a run shows beside its progress. */
+export interface RunSurroundings {
+  /** What it is called: its run, its file. */
+  readonly title: string
+  /** The caps that it works under; looked at now and then. */
+  readonly caps: Effect.Effect<ReadonlyArray<CapReport>>
 }
 
+const countsOf = ({ outcomes }: RunProgress, total: number) => {
+  const settled = Math.min(total, Object.entries(outcomes).reduce((sum, [tag, rows]) => tag === "error" ? sum : sum + rows, 0))
+  const counts: ShownCounts = {
+    paid: outcomes.Succeeded,
+    processing: outcomes.Processing,
+    action: outcomes.RequiresAction,
+    declined: outcomes.Declined,
+    rejected: outcomes.Rejected + outcomes.Canceled,
+    open: total - settled
+  }
+  return { settled, counts }
+}
+
+/** How long it takes at this rate. */
+const timeLeft = (rows: number, rate: number): string => rate <= 0 ? "–" : clock(Math.ceil(rows / rate) * 1000)
+
+/** One line without control sequences: share, rate, time left, states. */
+export const progressLine = (progress: RunProgress, total: number, elapsedMs: number): string => {
+  const { counts, settled } = countsOf(progress, total)
+  const rate = elapsedMs < 200 ? 0 : settled / (elapsedMs / 1000)
+  const states = [
+    ["paid", counts.paid], ["declined", counts.declined], ["rejected", counts.rejected], ["processing", counts.processing],
+    ["action", counts.action], ["retried", progress.outcomes.error]
+  ].filter(([, rows]) => rows !== 0).map(([name, rows]) => `${rows} ${name}`).join(", ")
+  return `${settled}/${total} ${Math.floor(total === 0 ? 100 : settled / total * 100)}% ${perSecond(rate)} ETA ${timeLeft(total - settled, rate)}${states === "" ? "" : ` · ${states}`}`
+}
+
+/** What a live view is drawn from. */
+export interface RunView {
+  readonly title: string
+  readonly progress: RunProgress
+  readonly total: number
+  readonly elapsedMs: number
+  readonly rates: Rates
+  readonly caps: ReadonlyArray<CapReport>
+}
+
+const capsShown = 4
+
+/** The block. */
+export const runLines = (look: Look, { caps, elapsedMs, progress, rates, title, total }: RunView): ReadonlyArray<string> => {
+  const { counts, settled } = countsOf(progress, total)
+  const share = total === 0 ? 100 : Math.floor(settled / total * 100)
+  const mean = elapsedMs < 200 ? 0 : settled / (elapsedMs / 1000)
+  const left = settled >= total ? "done" : `ETA ${timeLeft(total - settled, rates.now() > 0 ? rates.now() : mean)}`
+  return [
+    line(look, [{ text: title }], [{ text: clock(elapsedMs), color: "gray" }]),
+    statesBar(look, counts, total, `${figure(settled)}/${figure(total)} ${share}%`),
+    legend(look, counts, progress.outcomes.error === 0 ? [] : [`${figure(progress.outcomes.error)} retried`]),
+    rateLine(look, "rate", rates, `mean ${perSecond(mean)}  ${left}`),
+    ...caps.slice(0, capsShown).map((cap) => capLine(look, cap)),
+    ...(caps.length > capsShown ? [line(look, [{ text: `… and ${caps.length - capsShown} more caps`, color: "gray" }])] : []),
+    ...(progress.lastError === undefined ? [] : [line(look, [{ text: `last error: ${progress.lastError}`, color: "gray" }])])
+  ]
+}
+
+const plainEveryMs = 5000
+
 /** Shows progress while `effect` runs, and the last state when it ends. */
-export const withProgress = <A, E, R>(effect: Effect.Effect<A, E, R>, progress: Ref.Ref<RunProgress>, total: number): Effect.Effect<A, E, R> =>
-  Effect.gen(function*() {
+export const withProgress = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  progress: Ref.Ref<RunProgress>,
+  total: number,
+  surroundings: RunSurroundings = { title: "charging", caps: Effect.succeed([]) }
+): Effect.Effect<A, E, R> =>
+  Effect.scoped(Effect.gen(function*() {
     const tty = yield* Tty
     const startedMs = yield* Clock.currentTimeMillis
-    const line = Effect.gen(function*() {
-      return progressLine(yield* Ref.get(progress), total, (yield* Clock.currentTimeMillis) - startedMs, tty.live ? tty.columns : 120)
-    })
-    const show = tty.live
-      ? Effect.flatMap(line, (text) => draw(`\r\u001b[2K${text}`))
-      : Effect.flatMap(line, note)
-    const ticker = Effect.forever(Effect.andThen(Effect.sleep(tty.live ? 100 : 5000), show))
-    return yield* Effect.scoped(Effect.andThen(Effect.forkScoped(ticker), effect)).pipe(
-      Effect.ensuring(tty.live ? Effect.andThen(show, draw("\n")) : show)
-    )
-  })
+    const elapsed = Effect.map(Clock.currentTimeMillis, (nowMs) => nowMs - startedMs)
+    if (!tty.live) {
+      const show = Effect.flatMap(elapsed, (elapsedMs) => Effect.flatMap(Ref.get(progress), (now) => note(progressLine(now, total, elapsedMs))))
+      yield* Effect.addFinalizer(() => show)
+      yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(plainEveryMs), show)))
+      return yield* effect
+    }
+    const rates = makeRates()
+    const caps = yield* Ref.make<ReadonlyArray<CapReport>>([])
+    const lookAtCaps = Effect.flatMap(surroundings.caps, (all) => Ref.set(caps, all))
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(lookAtCaps, Effect.sleep(2000))))
+    yield* live(Effect.gen(function*() {
+      const now = yield* Ref.get(progress)
+      const elapsedMs = yield* elapsed
+      rates.note(elapsedMs, countsOf(now, total).settled)
+      return runLines(tty, { title: surroundings.title, progress: now, total, elapsedMs, rates, caps: yield* Ref.get(caps) })
+    }))
+    // The last look, which stays, has the caps as they are then.
+    yield* Effect.addFinalizer(() => lookAtCaps)
+    return yield* effect
+  }))

@@ -5,15 +5,30 @@ import { Context } from "effect"
 export interface TtyInfo {
   /** Questions can be asked and answered. */
   readonly interactive: boolean
-  /** Standard error can show a line that is drawn again and again. */
+  /** Standard error can show lines that are drawn again and again. */
   readonly live: boolean
+  /** Standard output is the same terminal. */
+  readonly output: boolean
   readonly columns: number
+  readonly rows: number
+  /** Colours are wanted; https://no-color.org says when they are not. */
+  readonly color: boolean
 }
+
+const live = process.stderr.isTTY === true && process.env["TERM"] !== "dumb"
 
 export const Tty = Context.Reference<TtyInfo>("@purser/cli/Tty", {
   defaultValue: () => ({
     interactive: process.stdin.isTTY === true && process.stderr.isTTY === true,
-    live: process.stderr.isTTY === true && process.env["TERM"] !== "dumb",
-    columns: process.stderr.columns ?? 80
+    live,
+    output: live && process.stdout.isTTY === true,
+    color: live && (process.env["NO_COLOR"] ?? "") === "",
+    // A window that is made smaller is smaller at the next look.
+    get columns() {
+      return process.stderr.columns ?? 80
+    },
+    get rows() {
+      return process.stderr.rows ?? 24
+    }
   })
 })

@@ -2,7 +2,7 @@
  * Sends the rows of a planned run to workers: all that are due, again and again, or those of some lines once. A stop ends it
  * softly: nothing more is sent, and what was sent is waited for.
  */
-import type { ChargeClient, ChargePause, LedgerError, RunLedger, RunRow, RunStateTotal, SubmitError } from "@purser/core"
+import { type ChargeClient, type ChargePause, type LedgerError, type RunLedger, type RunRow, type RunStateTotal, type SubmitError, Tracing } from "@purser/core"
 import { Clock, Duration, Effect, Option, Ref, Schedule, Stream } from "effect"
 import { type DispatchInput, type DispatchLines, type DispatchStop, openRows, type RunProgress } from "../RunDispatch.ts"
 
@@ -35,7 +35,7 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
         outcomes: { ...p.outcomes, [tag]: p.outcomes[tag] + 1 },
         lastError: lastError ?? p.lastError
       }))
-    const send = client.submit(row.request).pipe(
+    const send = Tracing.apart("BillingRun.charge", client.submit(row.request), Tracing.ofCharge(row.request)).pipe(
       Effect.flatMap((outcome) => Effect.andThen(note(outcome._tag), settledOne)),
       Effect.catch((error: SubmitError) =>
         Effect.logDebug(`line ${row.line} stays open: ${error.message}`).pipe(
