@@ -43,7 +43,14 @@ export const bundleCommand = async (options: { readonly entry: string; readonly 
     platform: "node",
     external: [/^node:/],
     plugins: [options.home === "installed" ? byName : byPlace],
-    output: { dir: options.folder, format: "esm", cleanDir: true, sourcemap: options.home === "installed" },
+    output: {
+      dir: options.folder,
+      format: "esm",
+      cleanDir: true,
+      comments: { legal: true, annotation: false, jsdoc: false },
+      sourcemap: options.home === "installed",
+      sourcemapExcludeSources: true
+    },
     logLevel: "warn"
   })
 }

@@ -14,7 +14,7 @@ const managers: ReadonlyArray<Manager> = [npm, pnpm, yarn(join(tools, "yarn/node
 let packed: ReadonlyArray<Packed> = []
 
 const fetchTool = (folder: string, spec: string) =>
-  must("npm", ["install", "--prefix", join(tools, folder), "--no-save", "--no-audit", "--no-fund", "--allow-scripts=node", "--loglevel=error", spec])
+  must("npm", ["install", "--prefix", join(tools, folder), "--no-save", "--no-audit", "--no-fund", "--loglevel=error", spec])
 
 beforeAll(async () => {
   packed = await packAll(tools)
@@ -32,7 +32,7 @@ describe.each(managers)("installed by $name", (manager) => {
 
   it("has one copy of Effect and of Stripe for all packages", () => {
     const copiesOf = (name: string, folders: ReadonlyArray<string>) =>
-      new Set(folders.map((one) => realpathSync(createRequire(realpathSync(join(folder, one, "package.json"))).resolve(`${name}/package.json`))))
+      new Set(folders.map((one) => realpathSync(createRequire(realpathSync(join(folder, one, "package.json"))).resolve(name))))
     const libraries = packed.filter(({ folder }) => folder !== "apps/cli").map(({ name }) => `node_modules/${name}`)
     expect(copiesOf("effect", ["", ...libraries]).size).toBe(1)
     expect(copiesOf("stripe", ["", "node_modules/@purser/stripe"]).size).toBe(1)
