@@ -9,7 +9,7 @@
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
-import { Database } from "@purser/postgres"
+import { Database, engineTables } from "@purser/postgres"
 import { Config, Duration, Effect, Layer, Option, Schema } from "effect"
 import {
   ClusterWorkflowEngine, type MessageStorage, RunnerAddress, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig, SocketRunner, SqlMessageStorage, SqlRunnerStorage
@@ -18,9 +18,6 @@ import { RpcSerialization } from "effect/rpc"
 import { SocketServer } from "effect/socket"
 import type { SqlClient } from "effect/sql"
 import type { WorkflowEngine } from "effect/workflow"
-
-/** What the tables of the engine begin with. */
-export const engineTables = "purser_cluster"
 
 const settings = Config.all({
   host: Config.NonEmptyString("PURSER_RUNNER_HOST").pipe(Config.withDefault("127.0.0.1")),

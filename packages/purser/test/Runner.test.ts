@@ -1,11 +1,11 @@
 /** The engine from the configuration runs workflows on both databases, and a process outside hands work to one inside. */
-import { Migrations } from "@purser/postgres"
+import { Database, engineTables, Migrations } from "@purser/postgres"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option, Queue, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Activity, Workflow } from "effect/workflow"
-import { engineTables, Runner } from "../src/Runner.ts"
+import { Runner } from "../src/Runner.ts"
 
 const Greet = Workflow.make("Greet", { payload: { name: Schema.String }, success: Schema.String, idempotencyKey: ({ name }) => name })
 
@@ -34,7 +34,6 @@ describe("Runner", () => {
   it.live("takes work from a process that runs none", () =>
     Effect.gen(function*() {
       const url = yield* TestDatabase.postgresUrl
-      const { Database } = yield* Effect.promise(() => import("@purser/postgres"))
       const database = () => Layer.provideMerge(Migrations.layer, Layer.fresh(Database.layerUrl(url)))
       const done = yield* Queue.unbounded<string>()
       const outside = Effect.gen(function*() {
