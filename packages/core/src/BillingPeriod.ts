@@ -76,7 +76,19 @@ const forms: ReadonlyArray<readonly [RegExp, (match: RegExpExecArray) => Read]> 
   [/^(\d{4}-\d{2}-\d{2})\/(\d{4}-\d{2}-\d{2})$/, ([text, a, b]) => ({ canonical: text, days: days(parseDay(a!), parseDay(b!)) })]
 ]
 
+// A run has few periods and many rows.
+const knownMax = 64
+const known = new Map<string, Read | undefined>()
+
 const read = (text: string): Read | undefined => {
+  if (known.has(text)) return known.get(text)
+  const found = readAnew(text)
+  if (known.size === knownMax) known.clear()
+  known.set(text, found)
+  return found
+}
+
+const readAnew = (text: string): Read | undefined => {
   if (/(?:^|^Q\d-)0000/.test(text)) return undefined
   for (const [form, make] of forms) {
     const match = form.exec(text)

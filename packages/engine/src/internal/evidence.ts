@@ -4,6 +4,11 @@ import type { ClaimedCharge, GatewayPayment } from "@purser/core"
 /** What differs, in words, or `undefined` when all is as it should be. */
 export const mismatchOf = (charge: ClaimedCharge, payment: GatewayPayment): string | undefined => {
   const { request } = charge
+  if (
+    payment.status !== "draft" && request.amountMinor === payment.amountMinor && request.currency === payment.currency
+    && request.stripeCustomerId === payment.stripeCustomerId && charge.lease.chargeKey === payment.chargeKey
+    && (payment.status !== "succeeded" || request.amountMinor === payment.amountReceivedMinor)
+  ) return undefined
   const differences = [
     // The parts of a draft are still being added.
     ...(payment.status === "draft" ? [] : [["amount", request.amountMinor, payment.amountMinor] as const]),

@@ -6,9 +6,10 @@
  * that does not wait by itself: the pipeline waits for it before it asks for the lease, so that a lease that was seen is not
  * hours old when the money is asked for.
  */
-import type { ChargeError, ChargeGateway, ChargePause, ClaimedCharge, Ledger } from "@purser/core"
+import type { ChargeError, ChargeGateway, ChargePause, ClaimedCharge } from "@purser/core"
 import { Duration, Effect, Random, type Scope } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
+import type { HoldLease } from "./leaseKeeper.ts"
 
 type Gateway = ChargeGateway["Service"]
 
@@ -80,17 +81,5 @@ const wrapCalls = (gateway: Gateway, wrap: <A>(call: Effect.Effect<A, ChargeErro
   }
 }
 
-/**
- * A charge may wait for longer than its lease: for its turn under a rate limit, or while charging is paused. As long as this
- * process lives, the lease is held meanwhile; a process that stands still as a whole holds nothing.
- */
-export const holdLease = (ledger: Ledger["Service"], charge: ClaimedCharge) => <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.raceFirst(wait, ledger.extend(charge.lease).pipe(
-    Effect.catch((error) => Effect.as(Effect.logDebug(`the lease is not renewed: ${error.message}`), true)),
-    Effect.delay(Duration.millis(Math.max(50, charge.leaseLeftMs / 3))),
-    Effect.repeat({ while: (held) => held }),
-    Effect.andThen(Effect.never)
-  ))
-
 /** The gateway for one charge, whose lease is held during every call. */
-export const forCharge = (gateway: Gateway, ledger: Ledger["Service"], charge: ClaimedCharge): Gateway => wrapCalls(gateway, holdLease(ledger, charge))
+export const forCharge = (gateway: Gateway, holdLease: HoldLease, charge: ClaimedCharge): Gateway => wrapCalls(gateway, holdLease(charge))

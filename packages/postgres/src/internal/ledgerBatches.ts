@@ -143,13 +143,15 @@ export const attach = (sql: SqlClient.SqlClient) =>
 
 const SettledRow = Schema.Struct({
   charge_key: ChargeKey,
-  verdict: Schema.Literals(["moves", "polls", "recorded", "lost", "again"]),
+  verdict: Schema.Literals(["polls", "recorded", "lost", "again"]),
   state: Schema.NullOr(StateColumn),
   ...outcomeFields
 })
-const decodeSettled = decodeRows(SettledRow)
+/** Nearly every row: of what it says no more is read. */
+const MovedRow = Schema.Struct({ charge_key: ChargeKey, verdict: Schema.Literal("moves") })
+const decodeSettled = decodeRows(Schema.Union([MovedRow, SettledRow]))
 
-const settleAnswer = (row: typeof SettledRow.Type, input: SettleInput): SettleAnswer | undefined => {
+const settleAnswer = (row: typeof MovedRow.Type | typeof SettledRow.Type, input: SettleInput): SettleAnswer | undefined => {
   const recorded = (outcome: ChargeOutcome | null): SettleAnswer | undefined => outcome === null ? undefined : { _tag: "Recorded", outcome }
   switch (row.verdict) {
     case "moves":

@@ -17,6 +17,8 @@ declare
   wish record;
   taken bigint;
   added bigint;
+  wished bigint;
+  got text[];
 begin
   perform 1 from purser.caps c
     where (c.namespace, c.billing_period, c.currency) in (select * from unnest(namespaces, periods, currencies))
@@ -36,6 +38,27 @@ begin
   loop
     taken := cap.held;
     added := 0;
+    wished := (select sum(u.amount) from unnest(namespaces, periods, currencies, amounts) as u(namespace, billing_period, currency, amount)
+      where u.namespace = cap.namespace and u.billing_period = cap.billing_period and u.currency = cap.currency);
+    if cap.open and not cap.closed and taken + wished <= cap.lid then
+      -- All fit, whoever of them holds room already: one statement takes what is new.
+      with n as (
+        insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
+        select u.k, cap.namespace, cap.billing_period, cap.currency, u.attempt, u.amount, purser.now()
+        from unnest(keys, namespaces, periods, currencies, attempts, amounts) as u(k, namespace, billing_period, currency, attempt, amount)
+        where u.namespace = cap.namespace and u.billing_period = cap.billing_period and u.currency = cap.currency
+        order by u.k
+        on conflict (charge_key) do nothing
+        returning charge_key, amount_minor
+      )
+      select array_agg(n.charge_key), coalesce(sum(n.amount_minor), 0)::bigint, count(*) into got, wished, added from n;
+      taken := taken + wished;
+      return query
+        select u.ord::integer, case when g.k is null then 'held' else 'reserved' end, cap.lid, taken
+        from unnest(keys, namespaces, periods, currencies) with ordinality as u(k, namespace, billing_period, currency, ord)
+        left join unnest(got) as g(k) on g.k = u.k
+        where u.namespace = cap.namespace and u.billing_period = cap.billing_period and u.currency = cap.currency;
+    else
     for wish in
       select u.ord::integer, u.k, u.attempt, u.amount, u.force, r.charge_key is not null as holds
       from unnest(keys, namespaces, periods, currencies, attempts, amounts, forced) with ordinality
@@ -75,6 +98,7 @@ begin
       end if;
       return next;
     end loop;
+    end if;
     if added > 0 then
       update purser.caps c set reserved_minor = taken, reservations = c.reservations + added
         where c.namespace = cap.namespace and c.billing_period = cap.billing_period and c.currency = cap.currency;
