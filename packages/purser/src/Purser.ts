@@ -5,7 +5,7 @@
 import type { CapReport, ChargeOutcome, RefundOutcome } from "@purser/core"
 import { ChargePipeline, DunningHooks, type GivenUp, Refunds, Runs, WebhookHttp } from "@purser/engine"
 import { StripeGateway, StripeRefunds } from "@purser/stripe"
-import { Config, ConfigProvider, Context, Effect, Layer, ManagedRuntime, Option, Stream } from "effect"
+import { Config, ConfigProvider, Context, Effect, Layer, ManagedRuntime, Option, References, Stream } from "effect"
 import {
   type ChargeStatus, type DunningStarted, type DunningStatus, makeCalls, type PurserStatus, type RebillResult, type RetryResult
 } from "./PurserCalls.ts"
@@ -108,6 +108,10 @@ const webHandler = Effect.flatMap(Effect.serviceOption(WebhookHttp), (http): Eff
     ? Effect.provideService(PurserWebhooks.webHandler, WebhookHttp, http.value)
     : Effect.succeed(() => Promise.reject(new Error("PURSER_WEBHOOK_SECRET is not set"))))
 
+/** A library says little: warnings, unless it is told otherwise. */
+const logLevel = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>
+  Layer.succeed(References.MinimumLogLevel, level)))
+
 /** Traces, metrics and logs to the collector of the configuration. Whoever wants to be scraped has a server of their own. */
 const telemetry = Layer.unwrap(Effect.map(Telemetry.settings, (settings) => Telemetry.layer({ ...settings, metrics: undefined }, { component: "embedded" })))
 
@@ -136,7 +140,7 @@ const throughout = <V extends object>(table: PurserTable, view: (effect: Effect.
 /** Starts Purser with these configuration keys (`PURSER_DATABASE_URL`, `PURSER_STRIPE_KEY`, …) on top of the environment's. */
 const make = async (config: Readonly<Record<string, string>> = {}, hooks: PurserHooks = {}): Promise<PurserHandle> => {
   const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(config), ConfigProvider.fromEnv())
-  const base = withWebhooks.pipe(Layer.provideMerge(telemetry), Layer.provideMerge(Layer.mergeAll(ConfigProvider.layer(provider), hooksLayer(hooks))))
+  const base = withWebhooks.pipe(Layer.provideMerge(telemetry), Layer.provideMerge(Layer.mergeAll(logLevel, hooksLayer(hooks))), Layer.provideMerge(ConfigProvider.layer(provider)))
   const runtime = ManagedRuntime.make(base)
   const { dunning, labels } = await runtime.runPromise(settings)
   const calls = await runtime.runPromise(makeCalls(labels))

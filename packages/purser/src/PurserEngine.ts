@@ -17,19 +17,22 @@ export type EngineNeeds =
 
 const inProcess = Layer.effect(ChargeClient, Effect.map(ChargePipeline, ({ charge }) => ChargeClient.of({ submit: charge })))
 
-/** Rows are handed over planned, so that a program needs no definition. */
-const noDefinitions = Layer.succeed(RunDefinitions, { find: () => undefined })
-
 /** Layers of the engine in a program. */
 export const PurserEngine: {
-  /** Runs, and dunning, served for as long as the layer lives. */
+  /** Runs of rows that are handed over, and dunning, served for as long as the layer lives. */
   readonly layer: Layer.Layer<BillingRun | Runs, Config.ConfigError | SocketServer.SocketServerError, EngineNeeds>
-} = {
-  layer: Layer.mergeAll(layerRunWorkflow, PurserDunning.layerServing).pipe(
+  /** The same, with definitions of the program's own. */
+  readonly layerNoDefinitions: Layer.Layer<BillingRun | Runs, Config.ConfigError | SocketServer.SocketServerError, EngineNeeds | RunDefinitions>
+} = (() => {
+  const layerNoDefinitions = Layer.mergeAll(layerRunWorkflow, PurserDunning.layerServing).pipe(
     Layer.provideMerge(Runs.layer),
-    Layer.provide(noDefinitions),
     Layer.provide(Sweeper.layerNoDeps),
     Layer.provideMerge(BillingRun.layer.pipe(Layer.provide(inProcess))),
     Layer.provide(Runner.layer)
   )
-}
+  return {
+    layerNoDefinitions,
+    // Rows are handed over planned: nothing has to be defined for them.
+    layer: layerNoDefinitions.pipe(Layer.provide(Layer.succeed(RunDefinitions, { find: () => undefined })))
+  }
+})()

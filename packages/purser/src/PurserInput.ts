@@ -7,6 +7,7 @@ import {
 } from "@purser/core"
 import { Effect, Schema } from "effect"
 import { InvalidInput } from "./PurserError.ts"
+import type { RunInput } from "./PurserRun.ts"
 
 /** One charge; amounts in minor units, any accepted spelling of the period. */
 export interface ChargeInput {
@@ -100,7 +101,10 @@ export const onlyFieldsOf = {
   retry: onlyFields<RetryInput>({ ...name, ...act, paymentMethod: true }),
   dunning: onlyFields<DunningInput>({ ...name, ...act }),
   newCard: onlyFields<NewCardInput>({ ...act, stripeCustomerId: true, paymentMethod: true }),
-  act: onlyFields<ActInput>(act)
+  act: onlyFields<ActInput>(act),
+  run: onlyFields<RunInput>({
+    name: true, rows: true, expected: true, allowPeriods: true, overCap: true, concurrency: true, closePeriod: true, actor: true
+  })
 }
 
 /** Decodes by a schema; what does not fit is `InvalidInput` in the schema's words. */

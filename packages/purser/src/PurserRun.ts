@@ -9,7 +9,7 @@ import { type BillingPeriod, ChargeRequest, defaultNamespace, isRunOver, RunRegi
 import { BillingRun, decideFor, newRunId, RunOptions, Runs, type RunView, stagedDefinition } from "@purser/engine"
 import { Effect, Schema, Stream } from "effect"
 import { InvalidInput, type RunFailure } from "./PurserError.ts"
-import { type ChargeInput, type PeriodLabels, readCharge, readCurrency, readPeriod } from "./PurserInput.ts"
+import { type ChargeInput, onlyFieldsOf, type PeriodLabels, readCharge, readCurrency, readPeriod } from "./PurserInput.ts"
 
 /** What a period's charges should add up to. */
 export interface ExpectedTotal {
@@ -104,6 +104,7 @@ export const statusOf = ({ counted, run: { detail, name, runId, state } }: RunVi
 const chunkSize = 500
 const decodeOptions = Schema.decodeUnknownEffect(RunOptions)
 
+const isSource = (rows: unknown) => typeof rows === "object" && rows !== null && (Symbol.iterator in rows || Symbol.asyncIterator in rows)
 const isAsync = (rows: RunInput["rows"]): rows is AsyncIterable<ChargeInput> => Symbol.asyncIterator in rows
 
 /** The rows in order; what the program's own iterator throws is told as what it is. */
@@ -132,7 +133,9 @@ export const startRun = Effect.fn("PurserRun.start")(function*(
 ): Effect.fn.Return<{ readonly runId: string; readonly isNew: boolean }, RunFailure, BillingRun | RunRegistry | Runs> {
   const registry = yield* RunRegistry
   const runs = yield* Runs
+  yield* onlyFieldsOf.run(input)
   if (typeof input.name !== "string" || input.name === "") return yield* new InvalidInput({ detail: "a run needs a name" })
+  if (!isSource(input.rows)) return yield* new InvalidInput({ detail: "rows must be an array, or anything else that can be iterated" })
   const known = yield* registry.find(input.name)
   if (known !== undefined) return { runId: known.runId, isNew: false }
   const allowPeriods = yield* Effect.forEach(input.allowPeriods ?? [], (text) => readPeriod(text, labels))

@@ -120,6 +120,12 @@ describe("Purser.make", () => {
     assert.match(broken._tag === "Failure" ? broken.error.message : "", /after 5: .*the other database is away/)
     const wrong = await purser.results.run({ name: "wrong", rows: [row(0), { ...row(1), amount: 1 } as ChargeInput] })
     assert.match(wrong._tag === "Failure" ? wrong.error.message : "", /^row 2: [^]*amount"?\]/)
+    for (const rows of [undefined, null, 5] as unknown as ReadonlyArray<ReadonlyArray<ChargeInput>>) {
+      const none = await purser.results.run({ name: "none", rows })
+      assert.match(none._tag === "Failure" ? none.error.message : "", /rows must be an array/)
+    }
+    const field = await purser.results.run({ name: "field", rows: [], concurency: 1 } as unknown as Parameters<typeof purser.run>[0])
+    assert.match(field._tag === "Failure" ? field.error.message : "", /concurency/)
     const twice = await purser.results.run({ name: "twice", rows: [row(0), row(0)] })
     assert.strictEqual(twice._tag === "Failure" && twice.error._tag === "RunError" ? twice.error.reason._tag : "", "DuplicateIdentities")
     const total = await purser.results.run({ name: "total", rows: rows(3), expected: [{ billingPeriod: period, currency: "usd", expectedMinor: 1000 }] })
