@@ -1,12 +1,13 @@
 /** Each example is run as a newcomer would, and each program in the README is one of them. */
 import { assert, it } from "@effect/vitest"
 import { ChargeClient } from "@purser/core"
+import { postgresUrl } from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { ZmqTransport } from "@purser/transport-zeromq"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Redacted, Schedule } from "effect"
 import { spawn } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -17,7 +18,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-const run = (file: string, env: Record<string, string>, stop?: AbortSignal) =>
+const run = (file: string, env: Record<string, string>, stop?: AbortSignal, signal: NodeJS.Signals = "SIGTERM") =>
   Effect.promise<string>(() =>
     new Promise((resolve) => {
       const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(here, file)], {
@@ -27,7 +28,7 @@ const run = (file: string, env: Record<string, string>, stop?: AbortSignal) =>
       const read = (data: unknown) => {
         output += String(data)
       }
-      stop?.addEventListener("abort", () => child.kill("SIGTERM"))
+      stop?.addEventListener("abort", () => child.kill(signal))
       child.stdout.on("data", read)
       child.stderr.on("data", read)
       child.on("close", (code) => resolve(`${output}exit ${code}`))
@@ -56,6 +57,32 @@ it.live("worker.ts serves until it is stopped; without a cap it charges nobody",
     stop.abort()
     assert.notInclude(yield* Fiber.join(worker), "ERROR")
     assert.deepStrictEqual(yield* sim.books, [])
+  })).pipe(Effect.provide(StripeSim.layer())), 60_000)
+
+it.live("metering.ts turns usage events into invoices, and bills each once, though it is killed on the way and run again", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const sim = yield* StripeSim
+    const receipts = join(yield* folder, "receipts")
+    const env = {
+      PURSER_DATABASE_URL: Redacted.value(yield* postgresUrl), PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "sk_test_example", PURSER_LEASE: "1 second", RECEIPTS: receipts
+    }
+    const figures = "3 succeeded, 5806 usd minor units"
+    // The first confirm is carried out and never answered.
+    yield* sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", times: "always" }, action: { kind: "delay", at: "after", delayMs: 600_000 } })
+    const stop = new AbortController()
+    const killed = yield* Effect.forkChild(run("metering.ts", env, stop.signal, "SIGKILL"))
+    yield* Effect.repeat(sim.books, { until: (books) => books.some(({ payments }) => payments > 0), schedule: Schedule.spaced("20 millis") })
+    stop.abort()
+    assert.include(yield* Fiber.join(killed), "exit null")
+    yield* sim.faults.clear
+    yield* sim.faults.release
+    assert.match(yield* run("metering.ts", env), new RegExp(`usage-2025-06 was finished: ${figures}\n[^]*exit 0$`))
+    // By hand. acme: 108 thousands (100 × 0.40 + 8 × 0.25) and 30 GB days (× 0.03) are 42.90, less 10 %, and 19 % tax. birch: 200 GB
+    // days and 20 %. cedar: 16 thousands and 5 GB days are 6.55, less 25 %. dune used less than the free requests.
+    const books = (yield* sim.books).map(({ amountMinor, customer, item, payments }) => [customer, item, payments, amountMinor])
+    assert.sameDeepMembers(books, [["acme", "usage", 1, 4595], ["birch", "usage", 1, 720], ["cedar", "usage", 1, 491]])
+    assert.deepStrictEqual(readdirSync(receipts).sort(), ["acme-2025-06.json", "birch-2025-06.json", "cedar-2025-06.json"])
+    assert.deepInclude(JSON.parse(readFileSync(join(receipts, "acme-2025-06.json"), "utf8")), { receivedMinor: 4595, currency: "usd" })
   })).pipe(Effect.provide(StripeSim.layer())), 60_000)
 
 it("the README shows these programs", () => {
