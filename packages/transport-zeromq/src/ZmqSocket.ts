@@ -85,10 +85,10 @@ const sendTurnMs = 100
 const queueMax = 1024
 
 /** Receives one message and what else is there already; a pending receive keeps the connection's own work going. */
-const receiveBatch = (socket: Exclude<Native, Push | Publisher>, batch: Array<Frames>): Promise<Array<Frames>> =>
+const receiveBatch = (socket: Exclude<Native, Push | Publisher>, batch: Array<Frames>, max: number): Promise<Array<Frames>> =>
   socket.receive().then((frames) => {
     batch.push(frames)
-    return socket.readable && batch.length < batchMax ? receiveBatch(socket, batch) : batch
+    return batch.length < max && socket.readable ? receiveBatch(socket, batch, max) : batch
   })
 
 /** A record for each socket: the addon's constructor takes its argument apart. */
@@ -193,13 +193,15 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   const { hear } = options
   if ("receive" in socket) {
     const unseal = options.passesSeals === true ? (frames: Frames) => frames : makeUnseal(options.settings.curve)
+    // To ask whether there is more costs; a requester has one answer to come.
+    const max = options.kind === "request" ? 1 : batchMax
     // The addon also rejects for a wake-up without a message; only a closed socket is the end.
     const read = (): void => {
       if (socket.closed || hear === undefined) return
-      receiveBatch(socket, []).then((batch) => hear(batch.map(unseal), read), read)
+      receiveBatch(socket, [], max).then((batch) => hear(batch.map(unseal), read), read)
     }
     if (hear !== undefined) read()
-    else yield* Effect.tryPromise({ try: () => receiveBatch(socket, []), catch: nativeError }).pipe(
+    else yield* Effect.tryPromise({ try: () => receiveBatch(socket, [], max), catch: nativeError }).pipe(
       Effect.flatMap((batch) => Queue.offerAll(incoming, batch.map(unseal))),
       Effect.catch((error) => socket.closed ? Effect.fail(error) : Effect.logDebug("receive again", error.code)),
       Effect.forever,
@@ -210,7 +212,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   }
 
   const writer = makeSocketWriter({
-    send: (frames) => "send" in socket ? socket.send([...frames]) : Promise.reject(new Error("a socket of this kind does not send")),
+    send: (frames) => "send" in socket ? socket.send(frames.length === 1 ? frames[0]! : [...frames]) : Promise.reject(new Error("a socket of this kind does not send")),
     isClosed: () => socket.closed,
     againMax: Math.floor(options.sendTimeoutMs / sendTurnMs),
     errorOf: (error) => sendError(error, label, socket.closed, options.settings.highWaterMark)

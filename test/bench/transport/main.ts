@@ -1,6 +1,6 @@
 /**
  * How many requests a second each pattern carries, beside raw zeromq.js that moves the same JSON, one message in a frame,
- * with the same window: `pnpm bench:transport [--rounds 5] [--count 100000] [--pattern NAME] [--json FILE]`.
+ * with the same window: `pnpm bench:transport [--rounds 5] [--count 100000] [--pattern NAME] [--program NAME] [--json FILE]`.
  *
  * The two sides are two processes over tcp. The programs take turns in every round, so that a busy moment of the machine
  * meets all of them: read the ratios, which are of one round each, and not the numbers.
@@ -18,6 +18,7 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "5" },
     count: { type: "string", default: "100000" },
     pattern: { type: "string", multiple: true, default: [...patterns] },
+    program: { type: "string", multiple: true, default: [...programs] },
     json: { type: "string" }
   }
 })
@@ -68,7 +69,7 @@ const results = []
 for (const pattern of patterns.filter((name) => values.pattern.includes(name))) {
   const rates = new Map<Program, Array<Measured>>(programs.map((program) => [program, []]))
   // A batch needs a window: a REQ socket has one frame on its way.
-  const measurable = programs.filter((program) => pattern !== "req-rep" || program !== "batch")
+  const measurable = programs.filter((program) => (program === "raw" || values.program.includes(program)) && (pattern !== "req-rep" || program !== "batch"))
   for (let round = 0; round < rounds; round++) {
     for (const program of measurable) rates.get(program)!.push(await measure(pattern, program))
   }

@@ -3,7 +3,7 @@
  * used up. Troubles of the transport are tried again; an error of the worker is an answer.
  */
 import { RetriesExhausted, type TransportError, type TransportErrorReason } from "@purser/core"
-import { Duration, Effect, type Pull, type Result, Schedule } from "effect"
+import { Duration, Effect, Exit, type Pull, Result, Schedule } from "effect"
 
 /** `queued` for room in the window, `waiting` to be sent, `sent`, `resting` before the next attempt, or `over`. */
 export type Phase = "queued" | "waiting" | "sent" | "resting" | "over"
@@ -11,15 +11,34 @@ export type Phase = "queued" | "waiting" | "sent" | "resting" | "over"
 /** What comes back for a request: a value, an error of the worker, or a trouble of the transport. */
 export type ReplyOf<A, E> = Result.Result<A, E | TransportError>
 
+/** Who waits for answers: a function for each errand would cost as much memory as the errand. */
+export interface Asker<A, E> {
+  readonly done: (reply: ReplyOf<A, E>, index: number) => void
+}
+
+/** A fiber that waits for one answer. */
+export class Caller<A, E> implements Asker<A, E> {
+  readonly resume: (exit: Exit.Exit<A, E | TransportError>) => void
+
+  constructor(resume: (exit: Exit.Exit<A, E | TransportError>) => void) {
+    this.resume = resume
+  }
+
+  done(reply: ReplyOf<A, E>): void {
+    this.resume(Result.isSuccess(reply) ? Exit.succeed(reply.success) : Exit.fail(reply.failure))
+  }
+}
+
 /** One request on its way. */
 export interface Errand<Req, A, E> {
-  readonly id: string
+  /** Given with its place in the window. */
+  id: string
   readonly request: Req
   /** The span in which it was asked, when somebody traces; the same at each attempt. */
   readonly traceparent: string | undefined
-  /** Gets the answer, once, and the errand's place. */
-  readonly done: (reply: ReplyOf<A, E>, index: number) => void
-  /** Its place among those that were submitted together. */
+  /** Gets the answer, once. */
+  readonly asker: Asker<A, E>
+  /** Its place among the asker's. */
   readonly index: number
   /** Its place in the schedule; most errands are answered before they need one. */
   step: ((nowMs: number, input: unknown) => Pull.Pull<[unknown, Duration.Duration], never, unknown>) | undefined
@@ -39,16 +58,15 @@ const none: ReadonlyArray<TransportError> = []
 
 /** Makes an errand that waits for room. */
 export const makeErrand = <Req, A, E>(
-  id: string,
   request: Req,
   traceparent: string | undefined,
-  done: Errand<Req, A, E>["done"],
+  asker: Asker<A, E>,
   index = 0
 ): Errand<Req, A, E> => ({
-  id,
+  id: "",
   request,
   traceparent,
-  done,
+  asker,
   index,
   step: undefined,
   refusals: none,

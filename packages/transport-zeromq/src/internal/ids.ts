@@ -1,14 +1,71 @@
 /**
- * Ids of requests: the maker's own random part and a count. An answer finds its request by the id alone where sockets have
+ * Ids of requests: the maker's own random part and a number. An answer finds its request by the id alone where sockets have
  * no identity, and a return address can come to another client later: so the random part tells clients apart, and the
- * count the requests of one. They are shorter than a UUID for each, which is a third of a small request's text.
+ * number the requests of one. They are shorter than a UUID for each, which is a third of a small request's text.
  */
 import { randomBytes } from "node:crypto"
 
+/** Makes the part of its ids that no other maker's ids have. */
+const makeOwnPart = (): string =>
+  // 72 random bits.
+  `${randomBytes(9).toString("base64url")}.`
+
 /** Makes a maker of ids: no two are alike, of one maker or of two. */
 export const makeIds = (): () => string => {
-  // 72 random bits.
-  const own = randomBytes(9).toString("base64url")
+  const own = makeOwnPart()
   let count = 0
-  return () => `${own}.${(count++).toString(36)}`
+  return () => `${own}${count++}`
+}
+
+/** What waits for answers by its id. */
+export interface Places<A extends { id: string }> {
+  /** Gives an item a place and an id that none of this maker or another one had. */
+  readonly put: (item: A) => void
+  readonly get: (id: string) => A | undefined
+  /** Tells whether it was there. */
+  readonly remove: (item: A) => boolean
+  readonly all: () => ReadonlyArray<A>
+  readonly size: () => number
+}
+
+/**
+ * Places for as many as the limit, which the ids name. A map by ids would do; but whenever one is built anew for what came
+ * and went, the old one holds for long what was in it then, and thousands of requests a second outlive their time.
+ */
+export const makePlaces = <A extends { id: string }>(limit: number): Places<A> => {
+  const own = makeOwnPart()
+  const places: Array<A | undefined> = []
+  const free: Array<number> = []
+  let count = 0
+  const placeOf = (id: string): number => {
+    if (id.length === own.length || !id.startsWith(own)) return -1
+    let number = 0
+    for (let at = own.length; at < id.length; at++) {
+      const digit = id.charCodeAt(at) - 48
+      if (digit < 0 || digit > 9) return -1
+      number = number * 10 + digit
+    }
+    return number % limit
+  }
+  const get = (id: string) => {
+    const item = places[placeOf(id)]
+    return item?.id === id ? item : undefined
+  }
+  return {
+    put: (item) => {
+      const place = free.pop() ?? places.push(undefined) - 1
+      item.id = own + (count++ * limit + place)
+      places[place] = item
+    },
+    get,
+    remove: (item) => {
+      if (get(item.id) !== item) return false
+      const place = placeOf(item.id)
+      places[place] = undefined
+      free.push(place)
+      return true
+    },
+    all: () => places.filter((item) => item !== undefined),
+    size: () => places.length - free.length
+  }
 }

@@ -6,15 +6,20 @@ export interface Line<A> {
 
 /** Makes an empty line. */
 export const makeLine = <A>(): Line<A> => {
-  let items: Array<A> = []
+  let items: Array<A | undefined> = []
   let head = 0
+  let tail = 0
   return {
-    add: (item) => void items.push(item),
+    add: (item) => void (items[tail++] = item),
     take: () => {
-      if (head === items.length) return undefined
-      const item = items[head++]
-      if (head >= 1024 && head * 2 >= items.length) {
-        items = items.slice(head)
+      if (head === tail) return undefined
+      const item = items[head]
+      // What was taken is not held: it would outlive collections of garbage, which cost most by what they must keep.
+      items[head++] = undefined
+      if (head === tail) head = tail = 0
+      else if (head >= 1024 && head * 2 >= tail) {
+        items = items.slice(head, tail)
+        tail -= head
         head = 0
       }
       return item

@@ -78,7 +78,10 @@ export const makeOutbox = <Reply>(
     begin(sent(back, text))
   }
   const flushBatch = ({ back, ended, items }: Batch<Reply>) => {
-    if (items.length <= joinMax && ended.length === 0) return dispatch(back, join(items))
+    if (ended.length === 0) {
+      for (let at = 0; at < items.length; at += joinMax) dispatch(back, join(at === 0 && items.length <= joinMax ? items : items.slice(at, at + joinMax)))
+      return
+    }
     begin(Effect.gen(function*() {
       for (let at = 0; at < items.length; at += joinMax) yield* sent(back, join(items.slice(at, at + joinMax)))
       for (const told of ended) yield* told

@@ -42,6 +42,7 @@ interface Entry<Req, A, E> {
   readonly id: string
   readonly request: Req
   readonly traceparent: string | undefined
+  readonly deadlineMs: number
   /** Gets the answer; use `end`. */
   readonly done: (exit: Exit.Exit<A, E | TransportError>) => void
   /** Servers' refusals, at most one an attempt. */
@@ -52,12 +53,15 @@ interface Entry<Req, A, E> {
   onAbandon: () => void
 }
 
-/** One socket's work. */
-interface Slot {
+/** One socket's work. Its functions are made once, and not for each frame. */
+interface Slot<Req, A, E> {
   readonly pirate: LazyPirate
+  /** What it is to get answers for. */
+  some: ReadonlyArray<Entry<Req, A, E>>
   /** When the attempt without a fiber is over. */
   dueMs: number
-  expire: () => void
+  readonly heard: (answer: Frames | TransportError) => void
+  readonly abandoned: () => void
 }
 
 const isOpen = <Req, A, E>(entry: Entry<Req, A, E>) => !entry.over
@@ -67,6 +71,11 @@ const end = <Req, A, E>(entry: Entry<Req, A, E>, exit: Exit.Exit<A, E | Transpor
   if (entry.over) return
   entry.over = true
   entry.done(exit)
+}
+
+const entryOf = <Req, A, E>(entries: ReadonlyArray<Entry<Req, A, E>>, id: string) => {
+  for (const entry of entries) if (entry.id === id) return entry
+  return undefined
 }
 
 /** Gives each entry its answer, and tells whether none is left without one, else the frame is sent again. */
@@ -79,7 +88,7 @@ const distribute = <Req, A, E>({ fits, wire }: Pick<RequestPoolOptions<Req, A, E
     return false
   }
   for (const { id, reply } of replies.success) {
-    const entry = entries.find((candidate) => candidate.id === id)
+    const entry = entryOf(entries, id)
     if (entry === undefined || fits?.(entry.request, reply) === false) run(stray)
     else if (Result.isFailure(reply) && reply.failure instanceof TransportError && reply.failure.isRetryable) entry.refusals = [...entry.refusals, reply.failure]
     else end(entry, Result.isSuccess(reply) ? Exit.succeed(reply.success) : Exit.fail(reply.failure))
@@ -111,7 +120,7 @@ const work = Effect.fnUntraced(function*<Req, A, E>(
     if (attempts === 1 && first !== undefined) return Effect.andThen(pirate.recycle, Effect.fail(first))
     return pirate.ask(
       attempts,
-      (client) => options.wire.encodeRequests(client, open.map(({ id, request, traceparent }) => ({ id, request, traceparent, deadlineMs: options.timeoutMs }))),
+      (client) => options.wire.encodeRequests(client, open),
       (frames) => Effect.suspend(() => distribute(options, open, frames, run) ? Effect.void : Effect.fail(new Unanswered()))
     )
   })
@@ -146,14 +155,17 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
   let waiting = 0
   /** Taken, and too long for the frame that it was taken for. */
   let held: One | undefined
-  const entries = new Set<One>()
   const fibers = new Set<Fiber.Fiber<void>>()
   const busy = yield* Latch.make(false)
   const nextId = makeIds()
   let closed = false
+  let distributing = false
   const closedError = new TransportError({ reason: new Closed({ endpoint: label, detail: "the client has been closed" }), chargeKey: null })
 
-  const slots = Array.from({ length: options.sockets }, (): Slot => ({ pirate: makeLazyPirate(options), dueMs: Infinity, expire: noop }))
+  const slots = Array.from({ length: options.sockets }, (): Slot<Req, A, E> => {
+    const slot: Slot<Req, A, E> = { pirate: makeLazyPirate(options), some: [], dueMs: Infinity, heard: (answer) => heard(slot, answer), abandoned: () => abandoned(slot) }
+    return slot
+  })
   // The last one that was used is the next one: a socket is opened when all that there are have work.
   const free = slots.toReversed()
 
@@ -186,7 +198,8 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
     return taken
   }
 
-  const release = (slot: Slot) => {
+  const release = (slot: Slot<Req, A, E>) => {
+    slot.some = []
     free.push(slot)
     next()
   }
@@ -198,41 +211,44 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
       ended()
     })
   }
-  const persist = (slot: Slot, some: ReadonlyArray<One>, first?: TransportError | Unanswered) =>
-    fork(work(options, slot.pirate, some, run, first), () => release(slot))
+  const persist = (slot: Slot<Req, A, E>, first?: TransportError | Unanswered) =>
+    fork(work(options, slot.pirate, slot.some, run, first), () => release(slot))
 
-  const begin = (slot: Slot, some: ReadonlyArray<One>) => {
-    const settle = () => {
-      slot.dueMs = Infinity
-      slot.expire = noop
-      for (const one of some) one.onAbandon = noop
-    }
-    const asked = slot.pirate.askNow(
-      (client) => wire.encodeRequests(client, some.map(({ id, request, traceparent }) => ({ id, request, traceparent, deadlineMs: timeoutMs }))),
-      (answer) => {
-        settle()
-        if (answer instanceof TransportError) persist(slot, some, answer)
-        else if (distribute(options, some, answer, run)) release(slot)
-        else persist(slot, some, new Unanswered())
-      }
-    )
-    if (!asked) return persist(slot, some)
+  /** The attempt without a fiber is over. */
+  const settle = (slot: Slot<Req, A, E>) => {
+    slot.dueMs = Infinity
+    for (const one of slot.some) one.onAbandon = noop
+  }
+  const heard = (slot: Slot<Req, A, E>, answer: Frames | TransportError) => {
+    settle(slot)
+    if (answer instanceof TransportError) return persist(slot, answer)
+    // Whoever is answered may ask again at once: that goes over this socket, and not over another one.
+    distributing = true
+    const answered = distribute(options, slot.some, answer, run)
+    distributing = false
+    if (answered) return release(slot)
+    persist(slot, new Unanswered())
+    next()
+  }
+  const expire = (slot: Slot<Req, A, E>) => {
+    settle(slot)
+    run(Metric.update(ZmqMetrics.timeouts, 1))
+    persist(slot, slot.pirate.timedOut(1))
+  }
+  const abandoned = (slot: Slot<Req, A, E>) => {
+    if (slot.some.some(isOpen)) return
+    settle(slot)
+    fork(slot.pirate.recycle, () => release(slot))
+  }
+  const begin = (slot: Slot<Req, A, E>, some: ReadonlyArray<One>) => {
+    slot.some = some
+    if (!slot.pirate.askNow((client) => wire.encodeRequests(client, some), slot.heard)) return persist(slot)
     slot.dueMs = clock.currentTimeMillisUnsafe() + timeoutMs
-    slot.expire = () => {
-      settle()
-      run(Metric.update(ZmqMetrics.timeouts, 1))
-      persist(slot, some, slot.pirate.timedOut(1))
-    }
-    const abandoned = () => {
-      if (some.some(isOpen)) return
-      settle()
-      fork(slot.pirate.recycle, () => release(slot))
-    }
-    for (const one of some) one.onAbandon = abandoned
+    for (const one of some) one.onAbandon = slot.abandoned
     busy.openUnsafe()
   }
   const next = () => {
-    if (closed) return
+    if (closed || distributing) return
     while (free.length > 0) {
       const some = takeShare()
       if (some.length === 0) {
@@ -247,7 +263,7 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
   yield* Effect.sleep(Math.min(100, Math.max(1, timeoutMs / 10))).pipe(
     Effect.andThen(Effect.sync(() => {
       const nowMs = clock.currentTimeMillisUnsafe()
-      for (const slot of slots) if (slot.dueMs <= nowMs) slot.expire()
+      for (const slot of slots) if (slot.dueMs <= nowMs) expire(slot)
       if (slots.every(({ dueMs }) => dueMs === Infinity)) busy.closeUnsafe()
     })),
     (turn) => Effect.andThen(busy.await, turn),
@@ -257,7 +273,9 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
       closed = true
-      for (const one of entries) end(one, Exit.fail(withKey(closedError, keyOf(one.request))))
+      const left = slots.flatMap(({ some }) => some)
+      for (let one = takeOne(); one !== undefined; one = takeOne()) left.push(one)
+      for (const one of left) end(one, Exit.fail(withKey(closedError, keyOf(one.request))))
       return Effect.andThen(Fiber.interruptAll([...fibers]), Effect.forEach(slots, ({ pirate }) => pirate.recycle, { discard: true }))
     })
   )
@@ -272,22 +290,18 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
         id: nextId(),
         request,
         traceparent,
-        done: (exit) => {
-          entries.delete(entry)
-          resume(exit)
-        },
+        deadlineMs: timeoutMs,
+        done: resume,
         refusals: [],
         over: false,
         onAbandon: noop
       }
-      entries.add(entry)
       queue.add(entry)
       waiting++
       next()
       return Effect.sync(() => {
         if (entry.over) return
         entry.over = true
-        entries.delete(entry)
         entry.onAbandon()
       })
     })

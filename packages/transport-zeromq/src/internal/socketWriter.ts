@@ -73,10 +73,10 @@ export const makeSocketWriter = ({ againMax, errorOf, isClosed, send }: SocketWr
 
   return {
     post: (frames, posted) => {
-      line.add({ frames, posted })
-      if (busy) return
+      if (busy) return line.add({ frames, posted })
+      if (frames === null) return posted(undefined)
       busy = true
-      next()
+      if (!begin(frames, posted, againMax)) next()
     },
     settled: Effect.callback((resume) => {
       if (busy) onIdle.push(() => resume(Effect.void))

@@ -24,6 +24,8 @@ const isRecord = (value: unknown): value is Record<string, unknown> => typeof va
 const malformed = (detail: string) => new MalformedMessage({ detail: detail.slice(0, 500), field: null })
 const parse = (text: string): Result.Result<unknown, MalformedMessage> => Result.try({ try: (): unknown => JSON.parse(text), catch: () => malformed("not JSON") })
 
+const noRecord: Record<string, unknown> = {}
+
 /** The items of a frame, which need not be records. */
 const itemsOf = (text: string): Result.Result<ReadonlyArray<unknown>, MalformedMessage> => {
   const json = parse(text)
@@ -103,16 +105,17 @@ export const makeTypedReplies = <Req, Rep, Err>(
   const writeError = messages.error === undefined ? undefined : jsonWriter(messages.error)
   const lost = refusalText(new PeerLost({ endpoint: label }))
   const refuse = (detail: string) => new TransportError({ reason: malformed(detail), chargeKey: null })
-  const ask = ({ body, deadline, id, traceparent }: Record<string, unknown>): ReplyAsk<Req> => {
+  // An item that is no record is answered under the empty id, so that its neighbours are served.
+  const ask = (item: unknown): ReplyAsk<Req> => {
+    const { body, deadline, id, traceparent } = isRecord(item) ? item : noRecord
     const known = typeof id === "string" && id.length > 0 && id.length <= 255
-    const source = { id, deadline, body }
     if (!known || typeof deadline !== "number" || deadline <= 0) {
-      return { id: known ? id : "", deadlineMs: 0, request: Result.fail(refuse("an item has an id and a deadline")), source }
+      return { id: known ? id : "", deadlineMs: 0, request: Result.fail(refuse("an item has an id and a deadline")), source: item }
     }
     const request = decodeRequest(body)
     return Result.isSuccess(request)
       ? { id, deadlineMs: deadline, request: Result.succeed(request.success), traceparent: Tracing.isTraceparent(traceparent) ? traceparent : undefined }
-      : { id, deadlineMs: deadline, request: Result.fail(refuse(request.failure.message)), source }
+      : { id, deadlineMs: deadline, request: Result.fail(refuse(request.failure.message)), source: item }
   }
   return {
     handle,
@@ -127,6 +130,6 @@ export const makeTypedReplies = <Req, Rep, Err>(
     refusal: refusalText,
     refuseUnread: (reason) => join([{ id: "", reply: refusalText(reason) }]),
     join,
-    read: (text) => Result.map(itemsOf(text), (items) => ({ items: items.filter(isRecord).map(ask), divisible: true, malformed: undefined, encode: join }))
+    read: (text) => Result.map(itemsOf(text), (items) => ({ items: items.map(ask), divisible: true, malformed: undefined, encode: join }))
   }
 }

@@ -14,9 +14,9 @@ import type { Frames } from "../ZmqSocket.ts"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Addresses } from "./addresses.ts"
 import { makeCarriers, type OpenCarrier } from "./carrier.ts"
-import { makeIds } from "./ids.ts"
+import { makePlaces } from "./ids.ts"
 import { makeLine } from "./line.ts"
-import { type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
+import { Caller, type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
 
 /** How a window's requests and answers are written. No function throws. */
 export interface ClientWire<Req, A, E> {
@@ -97,12 +97,11 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     const { keyOf, label, timeoutMs, window, wire } = settings
     const clock = yield* Clock.Clock
     const run = Effect.runForkWith(yield* Effect.context<never>())
-    const errands = new Map<string, Entry>()
+    const errands = makePlaces<Entry>(window)
     /** Beyond the window, in the order in which they came. */
     const queued = makeLine<Entry | Crowd<Entry>>()
     /** The first of the line, while there is more of it. */
     let crowd: Crowd<Entry> | undefined
-    const nextId = makeIds()
     let waiting: Array<Entry> = []
     const toSend = yield* Latch.make(false)
     const busy = yield* Latch.make(false)
@@ -120,8 +119,8 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
       if (waiting.push(errand) === 1) toSend.openUnsafe()
     }
     const admit = (errand: Entry) => {
-      if (errands.size === 0) busy.openUnsafe()
-      errands.set(errand.id, errand)
+      if (errands.size() === 0) busy.openUnsafe()
+      errands.put(errand)
       wait(errand)
     }
     const takeQueued = (): Entry | undefined => {
@@ -138,14 +137,14 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     }
     const leave = (errand: Entry) => {
       errand.phase = "over"
-      if (!errands.delete(errand.id) || isClosed) return
+      if (!errands.remove(errand) || isClosed) return
       const next = takeQueued()
       if (next !== undefined) admit(next)
     }
     const settle = (errand: Entry, reply: ReplyOf<A, E>) => {
       if (errand.phase === "over") return
       leave(errand)
-      errand.done(reply, errand.index)
+      errand.asker.done(reply, errand.index)
     }
     const fail = (errand: Entry, reason: TransportErrorReason) =>
       settle(errand, Result.fail(new TransportError({ reason, chargeKey: keyOf(errand.request) })))
@@ -154,7 +153,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         isClosed = true
-        for (const errand of errands.values()) fail(errand, closed)
+        for (const errand of errands.all()) fail(errand, closed)
         for (let errand = takeQueued(); errand !== undefined; errand = takeQueued()) fail(errand, closed)
       }))
 
@@ -213,7 +212,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     const sweep = Effect.gen(function*() {
       const nowMs = clock.currentTimeMillisUnsafe()
       let expired = 0
-      for (const errand of errands.values()) {
+      for (const errand of errands.all()) {
         if (errand.dueMs > nowMs) continue
         if (errand.phase === "resting") {
           errand.attempts++
@@ -236,7 +235,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     // One fiber for all deadlines: a timer for each request would cost more than the request.
     yield* Effect.sleep(Math.min(100, Math.max(1, timeoutMs / 10))).pipe(
       Effect.andThen(sweep),
-      Effect.andThen(Effect.sync(() => { if (errands.size === 0) busy.closeUnsafe() })),
+      Effect.andThen(Effect.sync(() => { if (errands.size() === 0) busy.closeUnsafe() })),
       (turn) => Effect.andThen(busy.await, turn),
       Effect.forever,
       Effect.forkScoped
@@ -244,7 +243,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
 
     const begin = (errand: Entry): Entry => {
       if (isClosed) fail(errand, closed)
-      else if (errands.size < window) admit(errand)
+      else if (errands.size() < window) admit(errand)
       else if (settings.whenFull === "fail") fail(errand, new Backpressure({ endpoint: label, window }))
       else queued.add(errand)
       return errand
@@ -256,7 +255,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     return {
       submit: (request, traceparent) =>
         Effect.callback((resume) => {
-          const errand = begin(makeErrand(nextId(), request, traceparent, (reply) => resume(Result.isSuccess(reply) ? Effect.succeed(reply.success) : Effect.fail(reply.failure))))
+          const errand = begin(makeErrand(request, traceparent, new Caller(resume)))
           return Effect.sync(() => abandon(errand))
         }),
       submitAll: (from, write, traceparent) =>
@@ -268,13 +267,14 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
             replies[index] = reply
             if (--left === 0) resume(Effect.succeed(replies))
           }
+          const asker = { done }
           let at = 0
           // Made one by one as the window takes them in: what is made before its time outlives many collections of garbage.
           const next = (): Entry | undefined => {
             while (at < from.length) {
               const index = at++
               const request = write(from[index]!)
-              if (Result.isSuccess(request)) return makeErrand(nextId(), request.success, traceparent, done, index)
+              if (Result.isSuccess(request)) return makeErrand(request.success, traceparent, asker, index)
               done(Result.fail(request.failure), index)
             }
             return undefined
@@ -282,7 +282,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
           if (isClosed || settings.whenFull === "fail") for (let one = next(); one !== undefined; one = next()) begin(one)
           else {
             queued.add({ next })
-            while (errands.size < window) {
+            while (errands.size() < window) {
               const one = takeQueued()
               if (one === undefined) break
               admit(one)
@@ -290,7 +290,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
           }
           return Effect.sync(() => {
             at = from.length
-            for (const errand of errands.values()) if (errand.done === done) abandon(errand)
+            for (const errand of errands.all()) if (errand.asker === asker) abandon(errand)
           })
         })
     }
