@@ -6,11 +6,14 @@ const long = [
   "test/packaging/test/matrix.test.ts"
 ]
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
+// What needs a browser, which not every machine has: `pnpm test:browser`.
+const browser = ["test/e2e/test/consoleBrowser.test.ts"]
+const onlyBrowser = process.env["PURSER_TEST_BROWSER"] !== undefined
 
 export default defineConfig({
   test: {
-    exclude: ["**/node_modules/**", ...(onlyLong ? [] : long)],
-    include: onlyLong ? long : ["packages/*/test/**/*.test.ts", "apps/*/test/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
+    exclude: ["**/node_modules/**", ...(onlyLong ? [] : long), ...(onlyBrowser ? [] : browser)],
+    include: onlyBrowser ? browser : onlyLong ? long : ["packages/*/test/**/*.test.ts", "apps/*/test/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
     globalSetup: ["test/support/postgres.global.ts", "test/support/command.global.ts"],
     // A process per file: PGlite and ZeroMQ hold native state that threads would share.
     pool: "forks",

@@ -11,7 +11,12 @@ const composed = ["@purser/core", "@purser/engine", "@purser/postgres", "@purser
 
 // Sources only. `core` hashes keys and knows nothing else of its machine; a driver never knows another one.
 const allowed: Readonly<Record<string, Allowed>> = {
-  "apps/cli": { workspace: [...composed, "@purser/purser", "@purser/spend-cap-proxy", "@purser/stripe-sim"], npm: ["effect", "@effect/platform-node"], node: "all" },
+  "apps/cli": { workspace: [...composed, "@purser/console", "@purser/purser", "@purser/spend-cap-proxy", "@purser/stripe-sim"], npm: ["effect", "@effect/platform-node"], node: "all" },
+  "apps/console": {
+    workspace: ["@purser/core", "@purser/engine", "@purser/postgres", "@purser/purser", "@purser/spend-cap-proxy", "@purser/stripe"],
+    npm: ["effect", "@effect/platform-node"],
+    node: "all"
+  },
   "apps/demo": { workspace: [...composed, "@purser/purser", "@purser/cli", "@purser/spend-cap-proxy", "@purser/stripe-sim"], npm: ["effect", "@effect/platform-node", "stripe", "zeromq"], node: "all" },
   "apps/spend-cap-proxy": { workspace: ["@purser/core", "@purser/postgres"], npm: ["effect", "@effect/platform-node"], node: "all" },
   "packages/core": { workspace: [], npm: ["effect"], node: ["node:crypto"] },

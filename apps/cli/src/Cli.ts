@@ -9,6 +9,7 @@ import { brokerCommand } from "./commands/brokerCommand.ts"
 import { eventsCommand, feedCommand } from "./commands/feedCommands.ts"
 import { forwarderCommand } from "./commands/forwarderCommand.ts"
 import { dunningCommand } from "./commands/dunningCommand.ts"
+import { consoleCommand } from "./commands/consoleCommand.ts"
 import { doctorCommand } from "./commands/doctorCommand.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
 import { keygenCommand } from "./commands/keygenCommand.ts"
@@ -36,7 +37,7 @@ export { version }
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, runsCommand, runnerCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, sweepCommand, retryCommand, dunningCommand, pauseCommand, resumeCommand, doctorCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
+  Command.withSubcommands([runCommand, runsCommand, runnerCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, consoleCommand, sweepCommand, retryCommand, dunningCommand, pauseCommand, resumeCommand, doctorCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
 )
 
 const textOf = (error: unknown): string => {

@@ -1,0 +1,101 @@
+/**
+ * Who comes in: nobody has to sign in at a loopback address without tokens; with tokens, by a cookie that a sign-in sets or by
+ * the token itself. It keeps no sessions: a cookie bears its own proof and its own end.
+ */
+import { Clock, Context, Duration, Effect, Layer, Option, Redacted, Schema, Semaphore } from "effect"
+import type { Cookies, HttpServerRequest } from "effect/http"
+import { actorHeader, cookieName, csrfHeader, type Role, type VisitorInfo } from "./api/Visitor.ts"
+import { isSame, proofOf, seal, sealingKey, unseal } from "./internal/seal.ts"
+
+/** How the doors stand. */
+export interface AccessOptions {
+  /** Whoever has it may act. */
+  readonly operatorToken?: Redacted.Redacted | undefined
+  /** Whoever has it may look. */
+  readonly viewerToken?: Redacted.Redacted | undefined
+  /** Who acts where nobody has to sign in; only for a server that no other machine reaches. */
+  readonly open?: { readonly actor: string; readonly role: Role } | undefined
+  /** The server that this console is mounted in tells who it is; undefined for a stranger. */
+  readonly identify?: ((request: HttpServerRequest.HttpServerRequest) => Effect.Effect<{ readonly actor: string; readonly role: Role } | undefined>) | undefined
+  /** Cookies travel over TLS alone; false only where the browser is on this machine. */
+  readonly secureCookie: boolean
+  /** Host names that a request may be addressed to; others are refused, so that no page elsewhere reaches a loopback console by a name of its own. */
+  readonly hosts?: ReadonlyArray<string> | undefined
+}
+
+/** A sign-in is good for so long. */
+const goodFor = Duration.hours(12)
+/** The wait after a wrong token, and one sign-in at a time: nobody guesses faster. */
+const afterWrong = Duration.millis(300)
+
+const Ticket = Schema.Struct({ actor: Schema.NonEmptyString, role: Schema.Literals(["operator", "viewer"]), untilMs: Schema.Finite })
+const decodeTicket = Schema.decodeUnknownOption(Schema.fromJsonString(Ticket))
+
+/** The doors. */
+export class Access extends Context.Service<Access, {
+  /** Whoever made the request; undefined for a stranger. */
+  readonly identify: (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<VisitorInfo | undefined>
+  /** Whether the request brings the proof that an act needs. */
+  readonly provesItself: (request: HttpServerRequest.HttpServerRequest, visitor: VisitorInfo) => boolean
+  /** The value of the cookie for whoever has a token; undefined for a wrong one. */
+  readonly signIn: (token: Redacted.Redacted, actor: string) => Effect.Effect<string | undefined>
+  readonly cookie: Cookies.Cookie["options"]
+  /** Whether a request may be addressed to this host. */
+  readonly isHost: (host: string | undefined) => boolean
+}>()("@purser/console/Access") {
+  /** Doors as they are told. */
+  static readonly layer = (options: AccessOptions): Layer.Layer<Access> =>
+    Layer.effect(Access, Effect.gen(function*() {
+      const tokens = [
+        ...(options.operatorToken === undefined ? [] : [{ role: "operator" as const, token: options.operatorToken }]),
+        ...(options.viewerToken === undefined ? [] : [{ role: "viewer" as const, token: options.viewerToken }])
+      ]
+      const key = sealingKey(tokens.map(({ token }) => token))
+      const oneAtATime = yield* Semaphore.make(1)
+      const csrfOf = (of: string) => proofOf(key, "csrf", of)
+      // Every token is compared, so that the time tells nothing about which was nearly right.
+      const roleOf = (given: string): Role | undefined =>
+        tokens.reduce<Role | undefined>((found, { role, token }) => isSame(given, Redacted.value(token)) ? found ?? role : found, undefined)
+
+      const byCookie = Effect.fnUntraced(function*(value: string): Effect.fn.Return<VisitorInfo | undefined> {
+        const text = unseal(key, value)
+        const ticket = text === undefined ? Option.none() : decodeTicket(text)
+        if (Option.isNone(ticket) || ticket.value.untilMs <= (yield* Clock.currentTimeMillis)) return undefined
+        const { actor, role } = ticket.value
+        return { actor, role, via: "cookie", csrf: csrfOf(value) }
+      })
+
+      return Access.of({
+        identify: Effect.fnUntraced(function*(request) {
+          if (options.identify !== undefined) {
+            const known = yield* options.identify(request)
+            return known === undefined ? undefined : { ...known, via: "host" as const, csrf: csrfOf(known.actor) }
+          }
+          const bearer = /^Bearer +(\S+)$/i.exec(request.headers["authorization"] ?? "")?.[1]
+          if (bearer !== undefined && tokens.length > 0) {
+            const role = roleOf(bearer)
+            const actor = request.headers[actorHeader]?.trim().slice(0, 80)
+            return role === undefined ? undefined : { actor: actor === undefined || actor === "" ? `api ${role}` : actor, role, via: "bearer" as const, csrf: null }
+          }
+          const cookie = request.cookies[cookieName]
+          const visitor = cookie === undefined || tokens.length === 0 ? undefined : yield* byCookie(cookie)
+          if (visitor !== undefined) return visitor
+          return options.open === undefined ? undefined : { ...options.open, via: "open" as const, csrf: csrfOf("open") }
+        }),
+        provesItself: (request, visitor) => visitor.csrf === null || isSame(request.headers[csrfHeader] ?? "", visitor.csrf),
+        signIn: (token, actor) =>
+          oneAtATime.withPermits(1)(Effect.gen(function*() {
+            const role = roleOf(Redacted.value(token))
+            if (role === undefined) return yield* Effect.as(Effect.sleep(afterWrong), undefined)
+            const untilMs = (yield* Clock.currentTimeMillis) + Duration.toMillis(goodFor)
+            return seal(key, JSON.stringify({ actor, role, untilMs }))
+          })),
+        cookie: { httpOnly: true, sameSite: "strict", secure: options.secureCookie, path: "/", maxAge: goodFor },
+        isHost: (host) => {
+          if (options.hosts === undefined) return true
+          const name = /^(\[[^\]]+\]|[^:]+)(?::\d+)?$/.exec(host ?? "")?.[1]?.toLowerCase()
+          return name !== undefined && options.hosts.includes(name)
+        }
+      })
+    }))
+}

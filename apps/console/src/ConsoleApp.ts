@@ -1,0 +1,32 @@
+/**
+ * A console composed from the configuration: the ledger's database, the key to Stripe where there is one, the proxy's store where
+ * there is one, and the doors.
+ */
+import { NodeServices } from "@effect/platform-node"
+import { ChargePipeline, PipelineOptions, Reconciler } from "@purser/engine"
+import { Stores } from "@purser/purser"
+import { StripeAccount, StripeGateway } from "@purser/stripe"
+import { Config, Effect, Layer, Option } from "effect"
+import { Access, type AccessOptions } from "./Access.ts"
+import { Console } from "./Console.ts"
+import { ConsoleStores } from "./ConsoleStores.ts"
+import { ProcessorDesk } from "./ProcessorDesk.ts"
+import { VaultRoom } from "./VaultRoom.ts"
+
+/** Acts that ask Stripe, under a name that the event trail tells from a worker's. */
+const desk = ProcessorDesk.layer.pipe(
+  Layer.provide(Reconciler.layerNoDeps),
+  Layer.provideMerge(ChargePipeline.layer),
+  Layer.provide(Layer.mergeAll(StripeGateway.layerConfig, StripeAccount.layerConfig)),
+  Layer.provide(PipelineOptions.layer({ worker: "console" }))
+)
+
+const deskWithKey = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSER_STRIPE_KEY")), (key) => Option.isSome(key) ? desk : Layer.empty))
+
+/** The console as the configuration says, behind these doors. */
+export const layerConsole = (access: AccessOptions) =>
+  Console.layer.pipe(
+    Layer.provide(Layer.mergeAll(Access.layer(access), ConsoleStores.layer, deskWithKey, VaultRoom.layerConfig)),
+    Layer.provideMerge(Stores.layerConfig),
+    Layer.provide(NodeServices.layer)
+  )

@@ -1,0 +1,68 @@
+/**
+ * What stands before every route: the host that was asked for, and the headers that tell a browser to run nothing but this
+ * console's own files, in no other page's frame.
+ */
+import { Cause, Effect, Layer } from "effect"
+import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Access } from "./Access.ts"
+import { NotAllowed, SignInNeeded } from "./api/ConsoleError.ts"
+import { Door, Visitor } from "./api/Visitor.ts"
+
+/** The policy of every page: no script and no style but files of this server. */
+export const contentSecurityPolicy = [
+  "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "font-src 'self'", "connect-src 'self'", "manifest-src 'self'",
+  "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"
+].join("; ")
+
+const headers = {
+  "content-security-policy": contentSecurityPolicy,
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()"
+}
+
+const harden = (response: HttpServerResponse.HttpServerResponse) =>
+  HttpServerResponse.setHeaders(
+    response,
+    // Answers of the API hold a customer's data and are nobody's to keep; files name their own time.
+    response.headers["cache-control"] === undefined ? { ...headers, "cache-control": "no-store" } : headers
+  )
+
+/** What a failure answers: a request that cannot be read its 400, a path that is not there its 404, a bug of ours nothing but 500. */
+const answerOf = (cause: Cause.Cause<HttpServerError.HttpServerError>) =>
+  Cause.hasInterruptsOnly(cause)
+    ? Effect.failCause(cause as Cause.Cause<never>)
+    : Effect.flatMap(HttpServerError.causeResponse(cause), ([response, rest]) =>
+      response.status < 500 ? Effect.succeed(response) : Effect.as(Effect.logError("a request of the console failed inside", rest), response))
+
+/** Before everything: the host, and the headers on whatever is answered. */
+export const guarded = <R>(
+  { isHost }: Access["Service"],
+  app: Effect.Effect<HttpServerResponse.HttpServerResponse, HttpServerError.HttpServerError, R>
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R | HttpServerRequest.HttpServerRequest> =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+    isHost(request.headers["host"])
+      ? Effect.map(Effect.catchCause(app, answerOf), harden)
+      : Effect.succeed(harden(HttpServerResponse.text("this console is not served under that name", { status: 421 }))))
+
+const reads = new Set(["GET", "HEAD"])
+
+/** The doors of the API. */
+export const layerDoor: Layer.Layer<Door, never, Access> = Layer.effect(Door, Effect.map(Access, ({ identify, provesItself }) => {
+  const admit: typeof Door.Service["cookie"] = (httpEffect, { endpoint }) =>
+    Effect.gen(function*() {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const visitor = yield* identify(request)
+      if (visitor === undefined) return yield* new SignInNeeded({ message: "sign in first" })
+      if (!reads.has(endpoint.method)) {
+        if (visitor.role !== "operator") return yield* new NotAllowed({ message: "your role only looks" })
+        if (!provesItself(request, visitor)) return yield* new NotAllowed({ message: "the request does not come from this console's own page" })
+      }
+      return yield* Effect.provideService(httpEffect, Visitor, visitor)
+    })
+  return Door.of({ cookie: admit, bearer: admit })
+}))
+

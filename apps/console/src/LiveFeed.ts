@@ -1,0 +1,59 @@
+/**
+ * What moves, as pulses for everybody who looks: one reader of the event feed for the process, however many pages are open,
+ * and none while no page is.
+ */
+import { Attention, ChargePause, EventFeed, type FeedNotice } from "@purser/core"
+import { Clock, Context, Duration, Effect, Layer, Stream } from "effect"
+import { Away } from "./api/ConsoleError.ts"
+import type { Pulse } from "./api/Shapes.ts"
+
+/** Events of so long make one pulse. */
+const gather = Duration.millis(500)
+/** Without events there is a pulse now and then all the same: it says that the console lives, and brings what no event tells. */
+const rest = Duration.seconds(3)
+const eventsMax = 20_000
+/** What waits is counted up to here. */
+export const countsMax = 1000
+
+const awayFrom = (error: { readonly message: string }) => new Away({ message: error.message })
+
+type Beat = ReadonlyArray<FeedNotice>
+
+/** The pulses. */
+export class LiveFeed extends Context.Service<LiveFeed, {
+  /** Begins with how things stand; never ends by itself. */
+  readonly pulses: Stream.Stream<Pulse, Away>
+}>()("@purser/console/LiveFeed") {
+  /** Over the event feed, the switch and what waits. */
+  static readonly layer: Layer.Layer<LiveFeed, never, EventFeed | ChargePause | Attention> = Layer.effect(
+    LiveFeed,
+    Effect.gen(function*() {
+      const feed = yield* EventFeed
+      const pause = yield* ChargePause
+      const attention = yield* Attention
+      const counts = yield* Effect.cachedWithTTL(attention.counts(countsMax), Duration.seconds(2))
+      let sequence = 0
+      const pulseOf = Effect.fnUntraced(function*(notices: Beat) {
+        const moved: Record<string, number> = {}
+        for (const notice of notices) {
+          if (notice._tag === "Synced") sequence = notice.cursor.sequence
+          if (notice._tag !== "Event") continue
+          sequence = notice.event.sequence
+          moved[notice.event.to] = (moved[notice.event.to] ?? 0) + 1
+        }
+        const pulse: Pulse = { sequence, atMs: yield* Clock.currentTimeMillis, moved, pauses: yield* pause.view, counts: yield* counts }
+        return pulse
+      })
+      const events: Stream.Stream<Beat, Away> = feed.follow({ _tag: "Now" }).pipe(
+        Stream.groupedWithin(eventsMax, gather),
+        Stream.mapError(awayFrom)
+      )
+      const quiet: Stream.Stream<Beat> = Stream.map(Stream.tick(rest), (): Beat => [])
+      const pulses = yield* Stream.merge(events, quiet).pipe(
+        Stream.mapEffect((notices) => Effect.mapError(pulseOf(notices), awayFrom)),
+        Stream.share({ capacity: 16, strategy: "sliding", replay: 1 })
+      )
+      return LiveFeed.of({ pulses })
+    })
+  )
+}

@@ -1,0 +1,115 @@
+/**
+ * The acts that ask the processor: a charge tried again, a charge that is gone on with, a period that is compared. A console
+ * without a key to the processor has no desk, and everything else works.
+ */
+import { ChargeKey, ChargePause, type ChargeOutcome, type ChargeRecord, Ledger, type OperatorReason, type PipelineError } from "@purser/core"
+import { ChargePipeline, type Difference, Reconciler, type ReconcileOptions } from "@purser/engine"
+import { Cause, Clock, Context, Effect, Exit, Layer, Ref, Schema } from "effect"
+import { ActRefused, Away, NotThere } from "./api/ConsoleError.ts"
+import type { Reconciliation } from "./api/Shapes.ts"
+
+/** Why an act of the desk did not come to an end. */
+export type DeskError = ActRefused | Away | NotThere
+
+/** Differences that are kept for the page; the command's report has all of them. */
+const differencesMax = 1000
+
+const away = (error: { readonly message: string }) => new Away({ message: error.message })
+const isKey = Schema.is(ChargeKey)
+
+/** States that an explicit act takes up again. */
+export const isRetryable = (state: ChargeRecord["state"]): state is "declined" | "rejected" | "requires_action" =>
+  state === "declined" || state === "rejected" || state === "requires_action"
+
+/** States that are gone on with. */
+export const isOpen = (state: ChargeRecord["state"]): boolean => state === "planned" || state === "claimed" || state === "attached" || state === "processing"
+
+const textOf = (outcome: ChargeOutcome): string => {
+  const name = { Succeeded: "It is paid", Processing: "Stripe settles it later", RequiresAction: "The customer has to authenticate", Declined: "It was declined", Rejected: "It was refused", Canceled: "It was canceled" }[outcome._tag]
+  return "detail" in outcome && outcome.detail !== "" ? `${name}: ${outcome.detail}` : `${name}.`
+}
+
+/** The desk. */
+export class ProcessorDesk extends Context.Service<ProcessorDesk, {
+  /** Takes a charge that ended unpaid up again and charges it. */
+  readonly retry: (chargeKey: string, by: OperatorReason, paymentMethod: string | undefined) => Effect.Effect<string, DeskError>
+  /** Goes on with a charge that nobody holds. */
+  readonly resume: (chargeKey: string) => Effect.Effect<string, DeskError>
+  /** Starts a comparison; one at a time. It goes on when nobody looks. */
+  readonly reconcile: (options: Pick<ReconcileOptions, "billingPeriod" | "sinceMs" | "dryRun">, by: OperatorReason) => Effect.Effect<void, DeskError>
+  /** The last comparison, or the one that is under way. */
+  readonly comparison: Effect.Effect<Reconciliation | null>
+}>()("@purser/console/ProcessorDesk") {
+  /** Over the engine that the app provides. */
+  static readonly layer: Layer.Layer<ProcessorDesk, never, Ledger | ChargePause | ChargePipeline | Reconciler> = Layer.effect(
+    ProcessorDesk,
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const pause = yield* ChargePause
+      const pipeline = yield* ChargePipeline
+      const reconciler = yield* Reconciler
+      const scope = yield* Effect.scope
+      const last = yield* Ref.make<Reconciliation | null>(null)
+
+      const record = Effect.fnUntraced(function*(key: string): Effect.fn.Return<ChargeRecord, DeskError> {
+        const found = isKey(key) ? yield* Effect.mapError(ledger.find(key), away) : undefined
+        return found ?? (yield* new NotThere({ message: "the ledger holds no such charge" }))
+      })
+      // A charge that waits for the switch would keep the person waiting, who can throw it.
+      const whenOpen = Effect.mapError(pause.inForce, away).pipe(
+        Effect.flatMap((pauses) => pauses.length === 0 ? Effect.void : Effect.fail(new ActRefused({ message: "charging is paused: resume it first" })))
+      )
+      const charged = (effect: Effect.Effect<ChargeOutcome, PipelineError>) => Effect.mapBoth(effect, { onFailure: away, onSuccess: textOf })
+
+      return ProcessorDesk.of({
+        retry: Effect.fn("ProcessorDesk.retry")(function*(chargeKey, { actor, reason }, paymentMethod) {
+          yield* whenOpen
+          const found = yield* record(chargeKey)
+          if (!isRetryable(found.state)) return yield* new ActRefused({ message: `the charge is ${found.state}: only what ended unpaid is tried again` })
+          // The room of the old attempt goes back before the new one asks for its own.
+          yield* Effect.mapError(pipeline.releaseDue(1000), away)
+          const moved = yield* Effect.mapError(
+            ledger.reopen({ chargeKeys: [found.chargeKey], from: [found.state], actor, reason, ...(paymentMethod === undefined ? {} : { paymentMethod }) }),
+            away
+          )
+          if (moved === 0) return yield* new ActRefused({ message: "somebody else has taken the charge up meanwhile" })
+          return yield* charged(pipeline.charge(found.request))
+        }),
+        resume: Effect.fn("ProcessorDesk.resume")(function*(chargeKey) {
+          yield* whenOpen
+          const found = yield* record(chargeKey)
+          if (found.quarantine !== null) return yield* new ActRefused({ message: "the charge is quarantined: look at both sides first" })
+          if (!isOpen(found.state)) return yield* new ActRefused({ message: `the charge is ${found.state} already` })
+          if (found.state !== "processing") return yield* charged(pipeline.charge(found.request))
+          const taken = yield* Effect.mapError(ledger.takeWaiting(found.chargeKey, "console"), away)
+          if (taken === undefined) return yield* new ActRefused({ message: "somebody else has taken the charge up meanwhile" })
+          return yield* charged(pipeline.resume(taken))
+        }),
+        reconcile: Effect.fn("ProcessorDesk.reconcile")(function*({ billingPeriod, dryRun, sinceMs }, { actor, reason }) {
+          const startedAtMs = yield* Clock.currentTimeMillis
+          const fresh: Reconciliation = {
+            state: "running", billingPeriod, sinceMs, dryRun, actor, reason, startedAtMs, differences: [], found: 0, report: null, detail: null
+          }
+          const isFree = yield* Ref.modify(last, (now) => now?.state === "running" ? [false, now] : [true, fresh])
+          if (!isFree) return yield* new ActRefused({ message: "a comparison is under way" })
+          const update = (change: (now: Reconciliation) => Partial<Reconciliation>) =>
+            Ref.update(last, (now) => now === null ? now : { ...now, ...change(now) })
+          const onDifference = (difference: Difference) =>
+            update(({ differences, found }) => ({
+              found: found + 1,
+              differences: differences.length < differencesMax ? [...differences, difference] : differences
+            }))
+          yield* reconciler.reconcile({ billingPeriod, sinceMs, dryRun }, onDifference).pipe(
+            Effect.onExit((exit) =>
+              Exit.isSuccess(exit)
+                ? update(() => ({ state: "done", report: exit.value }))
+                : update(() => ({ state: "failed", detail: Cause.hasInterruptsOnly(exit.cause) ? "it was stopped" : Cause.pretty(exit.cause).split("\n")[0] ?? null }))),
+            Effect.exit,
+            Effect.forkIn(scope)
+          )
+        }),
+        comparison: Ref.get(last)
+      })
+    })
+  )
+}

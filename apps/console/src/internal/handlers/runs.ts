@@ -1,0 +1,129 @@
+/**
+ * Runs, and the switch that stops charging. The register of runs knows names, states and acts; the run book and the ledger
+ * know the numbers. A run of which the register does not know is stopped by whoever began it, or by the switch.
+ */
+import { ChargePause, type RunLine, type RunRecord, RunRegistry, type RunState, RunStats, type RunView, SpendCap } from "@purser/core"
+import { Cache, Clock, Duration, Effect, Exit } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { ConsoleApi } from "../../api/ConsoleApi.ts"
+import { ActRefused, type Away, NotThere } from "../../api/ConsoleError.ts"
+import type { Run } from "../../api/Shapes.ts"
+import { away, makePerform } from "../perform.ts"
+
+const slices = 60
+const openStates = new Set(["staged", "planned", "claimed", "attached"])
+
+const actsOf = (record: RunRecord | undefined): Run["acts"] => {
+  switch (record?.state) {
+    case "waiting":
+    case "planned":
+    case "running":
+      return ["pause", "cancel"]
+    case "paused":
+      return ["resume", "cancel"]
+    default:
+      return []
+  }
+}
+
+const runOf = (line: RunLine, record: RunRecord | undefined): Run => ({
+  ...line,
+  name: record?.name ?? null,
+  state: record?.state ?? line.state,
+  step: record?.step ?? null,
+  detail: record?.detail ?? null,
+  runner: record?.runner ?? null,
+  finishedAtMs: record === undefined ? line.finishedAtMs : record.endedAtMs ?? line.finishedAtMs,
+  acts: actsOf(record)
+})
+
+/** A run that is registered and has no rows yet. */
+const waitingLine = (record: RunRecord): RunLine => ({
+  runId: record.runId, source: record.definition, state: record.state, begunAtMs: record.createdAtMs, plannedAtMs: null, finishedAtMs: record.endedAtMs, rows: 0, present: 0
+})
+
+/** The handlers of the group. */
+export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(function*(handlers) {
+  const stats = yield* RunStats
+  const registry = yield* RunRegistry
+  const pause = yield* ChargePause
+  const cap = yield* SpendCap
+  const perform = yield* makePerform
+
+  // One look reads all rows of a run: the longer it takes, the longer its answer is good.
+  const views = yield* Cache.makeWith(
+    Effect.fnUntraced(function*(runId: string): Effect.fn.Return<{ readonly view: RunView | undefined; readonly tookMs: number }, Away> {
+      const from = yield* Clock.currentTimeMillis
+      const view = yield* Effect.mapError(stats.view(runId, slices), away)
+      return { view, tookMs: (yield* Clock.currentTimeMillis) - from }
+    }),
+    { capacity: 64, timeToLive: (exit) => Duration.millis(Exit.isSuccess(exit) ? Math.max(400, exit.value.tookMs * 5) : 0) }
+  )
+
+  const change = (runId: string, from: ReadonlyArray<RunState>, to: RunState, act: string, reason: string) =>
+    perform({ act: `${act} run`, subject: runId, reason }, Effect.fnUntraced(function*(actor) {
+      const record = yield* Effect.mapError(registry.find(runId), away)
+      if (record === undefined) return yield* new NotThere({ message: "no run of this name is registered; pause all charging instead" })
+      const changed = yield* Effect.mapError(registry.change({ runId: record.runId, from, to, actor, detail: reason }), away)
+      if (changed === undefined) return yield* new ActRefused({ message: `the run is ${record.state}` })
+      yield* Cache.invalidate(views, record.runId)
+      return `${record.name} is ${changed.state}`
+    }))
+
+  return handlers
+    .handle("list", Effect.fnUntraced(function*({ query }) {
+      const lines = yield* Effect.mapError(stats.list(query.before ?? null, query.limit ?? 50), away)
+      const records = new Map((yield* Effect.mapError(registry.list({ limit: 500 }), away)).map((record) => [record.runId, record]))
+      const known = new Set(lines.map(({ runId }) => runId))
+      const waiting = query.before === undefined
+        ? [...records.values()].filter(({ runId, state }) => !known.has(runId) && state === "waiting").map((record) => runOf(waitingLine(record), record))
+        : []
+      return {
+        runs: [...waiting, ...lines.map((line) => runOf(line, records.get(line.runId)))],
+        pauses: yield* Effect.mapError(pause.inForce, away),
+        atMs: yield* Clock.currentTimeMillis
+      }
+    }))
+    .handle("view", Effect.fnUntraced(function*({ params }) {
+      const { view } = yield* Cache.get(views, params.runId)
+      const record = yield* Effect.mapError(registry.find(params.runId), away)
+      if (view === undefined && record === undefined) return yield* new NotThere({ message: "there is no such run" })
+      const line = view?.run ?? waitingLine(record!)
+      const groups = view?.groups ?? []
+      const open = groups.reduce((sum, { rows, state }) => openStates.has(state) ? sum + rows : sum, 0)
+      const settled = groups.reduce((sum, group) => sum + group.settledLastMinute, 0)
+      const atMs = view?.atMs ?? (yield* Clock.currentTimeMillis)
+      // A run younger than a minute has had less time for what it settled.
+      const seconds = Math.min(60, Math.max(1, (atMs - (line.plannedAtMs ?? line.begunAtMs)) / 1000))
+      const settledPerSecond = settled / seconds
+      const scopes = new Set(groups.map(({ billingPeriod, currency, namespace }) => JSON.stringify([namespace, billingPeriod, currency])))
+      const caps = yield* Effect.mapError(cap.report(), away)
+      return {
+        run: runOf(line, record),
+        groups,
+        slices: view?.slices ?? [],
+        caps: caps.filter(({ billingPeriod, currency, namespace }) => scopes.has(JSON.stringify([namespace, billingPeriod, currency]))),
+        events: record === undefined ? [] : yield* Effect.mapError(registry.events(record.runId), away),
+        open,
+        settledPerSecond,
+        leftMs: open === 0 || settledPerSecond === 0 ? null : open / settledPerSecond * 1000,
+        pauses: yield* Effect.mapError(pause.inForce, away),
+        atMs
+      }
+    }))
+    .handle("pause", ({ params, payload }) => change(params.runId, ["waiting", "planned", "running"], "paused", "pause", payload.reason))
+    .handle("resume", ({ params, payload }) => change(params.runId, ["paused"], "running", "resume", payload.reason))
+    .handle("cancel", ({ params, payload }) => change(params.runId, ["waiting", "planned", "running", "paused"], "canceling", "cancel", payload.reason))
+    .handle("pauseCharging", ({ payload: { reason } }) =>
+      perform({ act: "pause", subject: "charging", reason }, (actor) =>
+        Effect.mapBoth(pause.pause({ cause: "person", actor, reason }), {
+          onFailure: away,
+          onSuccess: (changed) => changed ? "charging is paused" : "charging was paused before; that pause stands"
+        })))
+    .handle("resumeCharging", ({ payload: { reason } }) =>
+      perform({ act: "resume", subject: "charging", reason }, (actor) =>
+        Effect.mapBoth(Effect.all([pause.resume({ cause: "person", actor, reason }), pause.resume({ cause: "outage", actor, reason })]), {
+          onFailure: away,
+          onSuccess: (ended) => ended.includes(true) ? "charging goes on" : "charging was not paused"
+        })))
+}))

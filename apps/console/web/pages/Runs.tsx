@@ -1,0 +1,126 @@
+/** Runs: which there are, and one of them as it goes. */
+import type { Run, RunView } from "../../src/api/Shapes.ts"
+import { useData } from "../data.ts"
+import { amount, count, percent, rate, span, words } from "../format.ts"
+import { useLive } from "../live.ts"
+import { Act } from "../parts/Act.tsx"
+import { CapGauge, type Share, StackBar, StackChart } from "../parts/charts.tsx"
+import { Ago, Amount, Figure, Head, Nothing, orderOf, Part, Problem, State, Time, toneOf } from "../parts/show.tsx"
+import { Table } from "../parts/Table.tsx"
+import { to } from "../route.ts"
+
+const nameOf = (run: Run) => run.name ?? (run.source === "" ? run.runId : run.source.split("/").at(-1)!)
+
+const RunList = ({ chosen, now, runs }: { readonly runs: ReadonlyArray<Run>; readonly chosen: string | undefined; readonly now: number }) => (
+  <ul className="picks" aria-label="Runs">
+    {runs.map((run) => (
+      <li key={run.runId}>
+        <a href={to("runs", run.runId)} aria-current={run.runId === chosen ? "true" : undefined}>
+          <span className="pick-name">{nameOf(run)}</span>
+          <State state={run.state} />
+          <span className="dim num">{count(run.rows)} rows</span>
+          <Ago ms={run.begunAtMs} now={now} />
+        </a>
+      </li>
+    ))}
+  </ul>
+)
+
+const sharesOf = (view: RunView): ReadonlyArray<Share> => {
+  const rows = new Map<string, number>()
+  for (const group of view.groups) rows.set(group.state, (rows.get(group.state) ?? 0) + group.rows)
+  return [...rows].toSorted(([a], [b]) => orderOf(a) - orderOf(b)).map(([name, n]) => ({ name: words(name), tone: toneOf(name), n }))
+}
+
+const Acts = ({ refresh, run }: { readonly run: Run; readonly refresh: () => void }) => {
+  const params = { runId: run.runId }
+  return (
+    <>
+      {run.acts.includes("pause") ? <Act name="Pause run" done={refresh} explain="Nothing more of this run is sent. What was sent settles." act={(client, reason) => client.runs.pause({ params, payload: { reason } })} /> : null}
+      {run.acts.includes("resume") ? <Act name="Resume run" done={refresh} explain="The run goes on where it stood." act={(client, reason) => client.runs.resume({ params, payload: { reason } })} /> : null}
+      {run.acts.includes("cancel") ? <Act danger name="Cancel run" done={refresh} explain="Nothing more of this run is sent, ever. What was sent settles; what was paid stays paid." act={(client, reason) => client.runs.cancel({ params, payload: { reason } })} /> : null}
+    </>
+  )
+}
+
+const PauseAll = ({ done }: { readonly done: () => void }) => {
+  const { pulse } = useLive()
+  if ((pulse?.pauses.length ?? 0) > 0) return null
+  return <Act danger name="Pause all charging" done={done} explain="Every process on this database stops asking Stripe. Calls that are under way end, work waits, and nothing is lost." act={(client, reason) => client.runs.pauseCharging({ payload: { reason } })} />
+}
+
+const receivedText = (view: RunView) => {
+  const sums = new Map<string, bigint>()
+  for (const group of view.groups) sums.set(group.currency, (sums.get(group.currency) ?? 0n) + group.receivedMinor)
+  return [...sums]
+}
+
+const Detail = ({ runId }: { readonly runId: string }) => {
+  const { failed, refresh, value: view } = useData(`run ${runId}`, (client) => client.runs.view({ params: { runId } }))
+  if (view === undefined) return <div className="detail"><Problem failed={failed} /></div>
+  const { run } = view
+  const shares = sharesOf(view)
+  const rows = Math.max(run.rows, shares.reduce((sum, { n }) => sum + n, 0))
+  const settled = rows - view.open
+  const isOver = view.open === 0
+  return (
+    <article className="detail" aria-label={`Run ${nameOf(run)}`}>
+      <Head title={nameOf(run)}>
+        <State state={isOver && run.state === "planned" ? "finished" : run.state}>{isOver && run.state === "planned" ? "all settled" : undefined}</State>
+        <div className="acts"><Acts run={run} refresh={refresh} /><PauseAll done={refresh} /></div>
+      </Head>
+      <Problem failed={failed} />
+      <p className="sub dim"><code className="id" title={run.runId}>{run.runId}</code> begun <Time ms={run.begunAtMs} now={view.atMs} />{run.runner === null ? null : <> on {run.runner}</>}{run.step === null ? null : <>, at {run.step}</>}{run.detail === null ? null : <>: {run.detail}</>}</p>
+      <dl className="figures">
+        <Figure name="Settled" note={<>{count(settled)} of {count(rows)} rows</>}>{percent(settled, rows)}</Figure>
+        <Figure name="Rate" note="over the last minute">{rate(view.settledPerSecond)}</Figure>
+        <Figure name="Time left" note={view.leftMs === null ? (isOver ? "nothing is open" : "nothing settles") : <>about <Time ms={view.atMs + view.leftMs} now={view.atMs} /></>}>{view.leftMs === null ? "–" : span(view.leftMs)}</Figure>
+        <Figure name="Received" note={receivedText(view).length > 1 ? receivedText(view).slice(1).map(([code, minor]) => `${amount(minor, code)} ${code.toUpperCase()}`).join(", ") : undefined}>
+          {receivedText(view).slice(0, 1).map(([code, minor]) => <Amount key={code} minor={minor} code={code} />)}{receivedText(view).length === 0 ? "–" : null}
+        </Figure>
+      </dl>
+      <StackBar label="Rows by state" shares={shares} />
+      <StackChart slices={view.slices} />
+      <Part title="By state">
+        <Table label="Rows of the run by state" rows={view.groups.toSorted((a, b) => a.currency.localeCompare(b.currency) || orderOf(a.state) - orderOf(b.state))} keyOf={({ billingPeriod, currency, namespace, state }) => `${namespace} ${billingPeriod} ${currency} ${state}`} columns={[
+          { name: "State", show: ({ state }) => <State state={state} /> },
+          { name: "Period", show: ({ billingPeriod }) => billingPeriod },
+          { name: "Rows", number: true, show: (group) => count(group.rows) },
+          { name: "Billed", number: true, show: ({ amountMinor, currency }) => <Amount minor={amountMinor} code={currency} /> },
+          { name: "Received", number: true, show: ({ currency, receivedMinor }) => <Amount minor={receivedMinor} code={currency} /> },
+          { name: "Before this run", number: true, show: ({ settledBefore }) => settledBefore === 0 ? <span className="dim">–</span> : count(settledBefore) }
+        ]} />
+      </Part>
+      {view.caps.length === 0 ? null : <Part title="Caps"><div className="gauges">{view.caps.map((cap) => <CapGauge key={`${cap.namespace} ${cap.billingPeriod} ${cap.currency}`} cap={cap} />)}</div></Part>}
+      {view.events.length === 0 ? null : (
+        <Part title="What happened">
+          <Table label="Events of the run" rows={view.events.toReversed()} keyOf={({ act, atMs }) => `${atMs} ${act}`} columns={[
+            { name: "When", show: ({ atMs }) => <Time ms={atMs} now={view.atMs} /> },
+            { name: "What", show: ({ act }) => <State state={act} /> },
+            { name: "Who", show: ({ actor }) => actor },
+            { name: "Why", wide: true, show: ({ detail }) => detail ?? <span className="dim">–</span> }
+          ]} />
+        </Part>
+      )}
+    </article>
+  )
+}
+
+/** The page; without a run it shows the newest. */
+export const Runs = ({ runId }: { readonly runId: string | undefined }) => {
+  const { failed, value } = useData("runs", (client) => client.runs.list({ query: {} }))
+  const chosen = runId ?? value?.runs[0]?.runId
+  return (
+    <div className={`split ${runId === undefined ? "none-chosen" : ""}`}>
+      <section className="side" aria-label="All runs">
+        <h2>Runs</h2>
+        <Problem failed={failed} />
+        {value === undefined ? null : value.runs.length === 0
+          ? <Nothing>No run yet. <code>purser run FILE</code> begins one.</Nothing>
+          : <RunList runs={value.runs} chosen={chosen} now={value.atMs} />}
+      </section>
+      {chosen === undefined ? <div className="detail"><Head title="Runs"><div className="acts"><PauseAll done={() => undefined} /></div></Head></div> : <Detail key={chosen} runId={chosen} />}
+    </div>
+  )
+}
+

@@ -1,0 +1,45 @@
+/** Where the page is: behind the hash, so that it needs nothing of the server that it is mounted in. */
+import { useSyncExternalStore } from "react"
+
+/** A place: the page, what it shows, and how. */
+export interface Route {
+  readonly page: string
+  readonly id: string | undefined
+  readonly query: URLSearchParams
+}
+
+const read = (): Route => {
+  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?")
+  const [page = "", ...rest] = path.split("/")
+  const id = rest.join("/")
+  return { page: page === "" ? "runs" : page, id: id === "" ? undefined : decodeURIComponent(id), query: new URLSearchParams(query) }
+}
+
+let at = location.hash
+let route = read()
+const subscribe = (listener: () => void) => {
+  addEventListener("hashchange", listener)
+  return () => removeEventListener("hashchange", listener)
+}
+const now = () => {
+  if (location.hash !== at) {
+    at = location.hash
+    route = read()
+  }
+  return route
+}
+
+/** The place. */
+export const useRoute = (): Route => useSyncExternalStore(subscribe, now, now)
+
+/** The address of a place. */
+export const to = (page: string, id?: string, query: Readonly<Record<string, string | undefined>> = {}): string => {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== "")
+  const search = new URLSearchParams(given).toString()
+  return `#/${page}${id === undefined ? "" : `/${encodeURIComponent(id)}`}${search === "" ? "" : `?${search}`}`
+}
+
+/** Goes there. */
+export const go = (href: string): void => {
+  location.hash = href
+}

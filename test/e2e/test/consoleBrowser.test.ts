@@ -1,0 +1,171 @@
+/**
+ * The console in a real browser: a run is watched, paused and resumed, a conflict is dealt with, and every page is read by axe
+ * in both themes, wide and at 360 pixels. It needs Chromium, and is run by `pnpm test:browser`.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import type { Page } from "playwright-core"
+import { browser, picture, startConsole } from "../src/Console.ts"
+import { atDesk, csv, type Desk } from "../src/Desk.ts"
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+const rows = 80
+
+const row = (i: number, amount = "10.00") => {
+  const method = i % 16 === 3 ? "pm_card_chargeDeclined" : i % 29 === 7 ? "pm_card_authenticationRequired" : `pm_${i}`
+  return `c${i},2026-07,${amount},${i % 10 === 0 ? "JPY" : "USD"},cus_${i},${method},base`
+}
+const bills = (change?: { readonly at: number; readonly amount: string }) =>
+  csv(...Array.from({ length: rows }, (_, i) => row(i, i % 10 === 0 ? "1500" : change?.at === i ? change.amount : "10.00")))
+
+interface Violation {
+  readonly id: string
+  readonly nodes: ReadonlyArray<{ readonly html: string; readonly failureSummary?: string }>
+}
+
+/** What axe finds, by rule, with the first place of each. */
+const axe = async (page: Page): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(axeSource)
+  const rules = JSON.stringify(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"])
+  const violations = await page.evaluate(`axe.run(document, { runOnly: ${rules} }).then(({ violations }) => violations)`) as ReadonlyArray<Violation>
+  return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary ?? ""}`)
+}
+
+const pages = ["runs", "charges", "attention", "caps", "workers", "reconcile", "trail"] as const
+
+/** Fills in the reason of the open dialog and sends it off. */
+const act = async (page: Page, name: string, reason: string) => {
+  const dialog = page.locator("dialog[open]")
+  await dialog.getByLabel("Reason, for the record").fill(reason)
+  await dialog.getByRole("button", { name, exact: true }).click()
+  await dialog.waitFor({ state: "detached" })
+}
+
+const reading = (page: Page) =>
+  Effect.promise(async () => {
+    const found: Array<string> = []
+    for (const theme of ["light", "dark"] as const) {
+      for (const width of [1280, 360]) {
+        await page.setViewportSize({ width, height: width === 360 ? 740 : 860 })
+        for (const name of pages) {
+          await page.goto(`${page.url().split("#")[0]}#/${name}`)
+          await page.evaluate(`document.documentElement.dataset.theme = "${theme}"`)
+          await page.locator("main h1").first().waitFor()
+          await page.waitForLoadState("networkidle").catch(() => undefined)
+          await page.waitForTimeout(300)
+          await picture(page, `${name}-${theme}-${width}`)
+          const over = Number(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+          if (over > 0) found.push(`${name} is ${over} pixels wider than ${width}`)
+          found.push(...(await axe(page)).map((text) => `${name}, ${theme}, ${width}: ${text}`))
+        }
+      }
+    }
+    return found
+  })
+
+const paid = (at: Desk) => Effect.map(at.sim.books, (books) => books.reduce((sum, { payments }) => sum + payments, 0))
+
+describe("purser console, in a browser", () => {
+  it.live("a run is watched, paused and resumed; a conflict is dealt with; axe finds nothing", () =>
+    atDesk(Effect.fnUntraced(function*(at) {
+      // Each payment takes a moment, so that there is something to watch.
+      yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", times: 100_000 }, action: { kind: "delay", at: "before", delayMs: 120 } })
+      const { url } = yield* startConsole(at, ["--actor", "ada"], { PURSER_PAUSE_POLL: "50 millis" })
+      const chromium = yield* browser
+      const page = yield* Effect.promise(() => chromium.newPage({ viewport: { width: 1280, height: 860 } }))
+      const complaints: Array<string> = []
+      page.on("console", (message) => {
+        if (message.type() === "error") complaints.push(message.text())
+      })
+      page.on("pageerror", (error) => complaints.push(String(error)))
+      yield* Effect.promise(async () => {
+        await page.goto(url)
+        await page.getByText("No run yet.").waitFor()
+        await page.getByRole("status").getByText("live").waitFor()
+        await picture(page, "first")
+      })
+
+      at.write("bills.csv", bills())
+      const run = yield* at.start(["run", "bills.csv", "--json", "--concurrency", "4"], { PURSER_PAUSE_POLL: "50 millis" })
+      const detail = page.getByRole("article", { name: "Run bills.csv" })
+      const settled = detail.locator(".figure", { hasText: "Settled" })
+      yield* run.meanwhile(Effect.promise(async () => {
+        await detail.waitFor()
+        // It moves by itself: nobody reloads the page.
+        await settled.filter({ hasText: /[1-9]\d* of 80 rows/ }).waitFor()
+        await picture(page, "running")
+        await page.getByRole("button", { name: "Pause all charging" }).click()
+        await act(page, "Pause all charging", "a drill")
+        await page.getByRole("complementary", { name: "Charging is paused" }).waitFor()
+      }))
+      yield* run.says("by ada: a drill")
+      // What was under way ends; then nothing more is asked.
+      const still: Effect.Effect<number> = Effect.gen(function*() {
+        const before = yield* at.calls
+        yield* Effect.sleep(600)
+        const after = yield* at.calls
+        return before === after ? yield* paid(at) : yield* still
+      })
+      const atRest = yield* still
+      assert.isBelow(atRest, rows - 10)
+      yield* Effect.promise(() => picture(page, "paused"))
+      yield* Effect.promise(async () => {
+        await page.getByRole("button", { name: "Resume charging" }).first().click()
+        await act(page, "Resume charging", "the drill is over")
+        await page.getByRole("complementary", { name: "Charging is paused" }).waitFor({ state: "detached" })
+      })
+      const ended = yield* run.ended
+      assert.strictEqual(ended.code, 2, ended.stderr)
+      yield* Effect.promise(async () => {
+        await settled.getByText("80 of 80 rows").waitFor()
+        await picture(page, "finished")
+      })
+      const books = yield* at.paid
+      assert.isTrue(books.every(({ payments }) => payments === 1))
+      assert.strictEqual(books.length, Number(ended.json?.["succeeded"]))
+
+      at.write("again.csv", bills({ at: 4, amount: "11.00" }))
+      const again = yield* at.purser(["run", "again.csv", "--json"])
+      assert.strictEqual(again.json?.["conflict"], 1, again.stderr)
+      yield* Effect.promise(async () => {
+        await page.goto(`${url}/#/attention`)
+        const conflicts = page.getByRole("region", { name: "Conflicts", exact: true }).first()
+        await conflicts.getByText("11.00").waitFor()
+        await picture(page, "conflict")
+        await conflicts.getByRole("button", { name: "Keep the ledger's" }).click()
+        await act(page, "Keep the ledger's", "the file was made from an old list")
+        await page.getByText("No file says other terms than the ledger holds.").waitFor()
+      })
+      assert.isTrue((yield* at.paid).every(({ payments }) => payments === 1))
+      const shown = yield* at.purser(["show", "c4", "2026-07", "--item", "base", "--json"])
+      assert.include(shown.stdout, "were dropped by ada: the file was made from an old list")
+
+      // The keyboard finds a charge and opens its story.
+      yield* Effect.promise(async () => {
+        await page.goto(`${url}/#/charges`)
+        await page.getByRole("grid", { name: "Charges" }).getByText("c11 · base").first().waitFor()
+        await page.keyboard.press("/")
+        await page.keyboard.type("c4")
+        await page.getByLabel("whole id").check()
+        await page.keyboard.press("Enter")
+        await page.getByText("1 shown").waitFor()
+        await page.getByRole("rowgroup").last().focus()
+        await page.keyboard.press("Enter")
+        await page.getByRole("heading", { name: /^c4/ }).waitFor()
+        await page.getByText("were dropped by ada").first().waitFor()
+        await picture(page, "story")
+        assert.deepStrictEqual(await axe(page), [])
+      })
+      assert.deepStrictEqual(yield* reading(page), [])
+      const first = yield* Effect.promise(async () => {
+        const fresh = await chromium.newPage()
+        await fresh.goto(url)
+        await fresh.getByRole("article", { name: /^Run / }).waitFor()
+        return Math.round(Number(await fresh.evaluate("performance.now()")))
+      })
+      yield* Effect.logWarning(`first view with a run after ${first} ms`)
+      assert.deepStrictEqual(complaints, [])
+    })), 300_000)
+})
