@@ -14,6 +14,7 @@ import { doctorCommand } from "./commands/doctorCommand.ts"
 import { keyCommand } from "./commands/keyCommand.ts"
 import { keygenCommand } from "./commands/keygenCommand.ts"
 import { pauseCommand, resumeCommand } from "./commands/pauseCommand.ts"
+import { pruneCommand } from "./commands/pruneCommand.ts"
 import { proxyCommand } from "./commands/proxyCommand.ts"
 import { rebillCommand } from "./commands/rebillCommand.ts"
 import { refundCommand } from "./commands/refundCommand.ts"
@@ -22,6 +23,7 @@ import { retryCommand } from "./commands/retryCommand.ts"
 import { runCommand } from "./commands/runCommand.ts"
 import { runnerCommand } from "./commands/runnerCommand.ts"
 import { runsCommand } from "./commands/runsCommand.ts"
+import { scheduleCommand } from "./commands/scheduleCommand.ts"
 import { showCommand } from "./commands/showCommand.ts"
 import { simCommand } from "./commands/simCommand.ts"
 import { capCommand, statusCommand, sweepCommand } from "./commands/storeCommands.ts"
@@ -37,7 +39,7 @@ export { version }
 
 const purser = Command.make("purser").pipe(
   Command.withDescription("Bill every customer and period exactly once, over ZeroMQ and through Stripe"),
-  Command.withSubcommands([runCommand, runsCommand, runnerCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, consoleCommand, sweepCommand, retryCommand, dunningCommand, pauseCommand, resumeCommand, doctorCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
+  Command.withSubcommands([runCommand, runsCommand, runnerCommand, scheduleCommand, pruneCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, consoleCommand, sweepCommand, retryCommand, dunningCommand, pauseCommand, resumeCommand, doctorCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
 )
 
 const textOf = (error: unknown): string => {

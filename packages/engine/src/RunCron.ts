@@ -25,7 +25,7 @@ export class BadSchedule extends Schema.TaggedError<BadSchedule>("@purser/engine
 
 /** Reads the fields and the zone of a schedule. */
 export const cronOf = ({ cron, name, zone }: Pick<RunSchedule, "name" | "cron" | "zone">): Result.Result<Cron.Cron, BadSchedule> =>
-  Result.mapError(Cron.parse(cron, zone), ({ message }) => new BadSchedule({ schedule: name, detail: message }))
+  Result.mapError(Cron.parse(cron, zone), ({ message }) => new BadSchedule({ schedule: name, detail: `"${cron}" in ${zone}: ${message}` }))
 
 const settings = Config.all({
   every: Config.Duration("PURSER_SCHEDULE_POLL").pipe(Config.withDefault(Duration.seconds(10))),

@@ -32,6 +32,9 @@ export const RunWorkflow = Workflow.make("purser/BillingRun", {
 /** The definition of runs whose rows were planned by whoever handed them over. */
 export const stagedDefinition = "staged"
 
+/** The definition of runs that a command has in work by itself: they are registered to be seen, and no runner acts on them. */
+export const foregroundDefinition = "command"
+
 /** Steps at which a run waits to be woken: on hold, or until open charges are due. */
 const parkedAt = /^(?:hold|wait)\//
 const wakeOf = (step: string) => DurableDeferred.make(`wake/${step}`)

@@ -7,7 +7,7 @@ import { Clock, Context, type Duration, Effect, Layer, Random, Schedule, Schema,
 import { WorkflowEngine } from "effect/workflow"
 import { RunError, RunStateRefused, UnknownRun } from "./RunError.ts"
 import { RunOptions } from "./RunReport.ts"
-import { RunWorkflow, wakeRun } from "./RunWorkflow.ts"
+import { foregroundDefinition, RunWorkflow, wakeRun } from "./RunWorkflow.ts"
 
 /** A run that is wished for. A name is given once: starting it again answers the run that has it. */
 export interface RunWish {
@@ -76,6 +76,9 @@ export class Runs extends Context.Service<Runs, {
         act: { readonly from: ReadonlyArray<RunState>; readonly to: RunState; readonly actor: string; readonly detail?: string | null; readonly word: string }
       ) {
         const run = yield* found(nameOrId)
+        if (run.definition === foregroundDefinition) {
+          return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: `in the hands of ${run.actor}`, act: act.word }) })
+        }
         // Said again after the answer was lost: what may be missing is the wake.
         const changed = run.state === act.to ? run : yield* registry.change({ ...act, runId: run.runId })
         if (changed === undefined) {
@@ -100,6 +103,9 @@ export class Runs extends Context.Service<Runs, {
         }),
         extend: Effect.fn("Runs.extend")(function*({ actor, params, run: nameOrId }) {
           const run = yield* found(nameOrId)
+          if (run.definition === foregroundDefinition) {
+            return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: `in the hands of ${run.actor}`, act: "extended" }) })
+          }
           const extended = yield* registry.extend({ runId: run.runId, params: params ?? run.params, actor })
           if (extended === undefined) return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: run.state, act: "extended" }) })
           yield* execute(extended)

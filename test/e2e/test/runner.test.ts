@@ -58,6 +58,69 @@ describe("a runner", () => {
         yield* runner.kill("SIGTERM")
         assert.strictEqual((yield* runner.ended).code, 0)
       })), 90_000)
+
+  it.live("takes a file that was planned elsewhere, holds it, goes on, and drops another; what was never sent is prunable last", () =>
+    atDesk((desk) =>
+      Effect.gen(function*() {
+        yield* desk.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", times: "always" }, action: { kind: "delay", at: "during", delayMs: 40 } })
+        const first = desk.write("first.csv", csv(...tens(60)))
+        const second = desk.write("second.csv", csv(...tens(60).map((row) => row.replace(/^c/, "d"))))
+        const detached = yield* desk.purser(["run", first, "--detach", "--concurrency", "2", "--expected-total", "2000.00", "--json"], once)
+        assert.deepStrictEqual([detached.code, detached.json?.["rows"], detached.json?.["isNew"]], [0, 60, true], detached.stderr)
+        assert.strictEqual((yield* desk.sim.books).length, 0)
+        const again = yield* desk.purser(["run", first, "--detach", "--json"], once)
+        assert.deepStrictEqual([again.code, again.json?.["isNew"]], [0, false])
+
+        const runner = yield* desk.start(["runner", "--transport", "memory"], once)
+        yield* paidAtLeast(desk.sim, 3)
+        const paused = yield* desk.purser(["runs", "pause", "first.csv", "--reason", "a look"], once)
+        assert.include(paused.stdout, "is paused", paused.stderr)
+        yield* until(desk, "first.csv", ({ step }) => step?.startsWith("hold/") === true)
+        const held = (yield* desk.sim.books).length
+        assert.isBelow(held, 60)
+        assert.include((yield* desk.purser(["runs", "resume", "first.csv"], once)).stdout, "is running")
+        const end = yield* desk.purser(["runs", "watch", "first.csv", "--json"], once)
+        assert.deepStrictEqual([end.code, end.json?.["state"]], [0, "finished"], end.stderr)
+        yield* exactlyOnce(desk, 60)
+
+        const other = yield* desk.purser(["run", second, "--detach", "--name", "second", "--concurrency", "2"], once)
+        assert.strictEqual(other.code, 0, other.stderr)
+        yield* paidAtLeast(desk.sim, 63)
+        assert.strictEqual((yield* desk.purser(["runs", "cancel", "second", "--reason", "wrong month"], once)).code, 0)
+        const dropped = yield* until(desk, "second", ({ state }) => state === "canceled")
+        const sent = (yield* desk.sim.books).length - 60
+        assert.deepStrictEqual(dropped.counted.map(({ rows, state }) => [state, rows]), [["planned", 60 - sent], ["succeeded", sent]])
+
+        const pruned = yield* desk.purser(["prune", "--engine-after", "0 seconds", "--runs-after", "0 seconds", "--apply", "--json"], once)
+        assert.deepStrictEqual([pruned.json?.["executions"], pruned.json?.["runs"], pruned.json?.["runRows"]], [2, 1, 60], pruned.stderr)
+        assert.strictEqual((yield* until(desk, "second", () => true)).state, "canceled")
+        yield* runner.kill("SIGTERM")
+        assert.strictEqual((yield* runner.ended).code, 0)
+      })), 120_000)
+
+  it.live("starts a run by the clock, one for each firing, and refuses a schedule that it could not keep", () =>
+    atDesk((desk) =>
+      Effect.gen(function*() {
+        desk.write("invoices-2026.csv", csv(...tens(5)))
+        const put = (...more: ReadonlyArray<string>) =>
+          desk.purser(["schedule", "put", "often", "--file", desk.pathOf("invoices-{yyyy}.csv"), "--allow-period", "2026-07", ...more], once)
+        assert.include((yield* put("--cron", "61 * * * *")).stderr, "often")
+        assert.include((yield* put("--cron", "* * * * *", "--zone", "Europe/Atlantis")).stderr, "Atlantis")
+        const year = new Date(yield* Clock.currentTimeMillis).getUTCFullYear()
+        desk.write(`invoices-${year}.csv`, csv(...tens(5)))
+        const said = yield* put("--cron", "* * * * * *", "--zone", "Asia/Tokyo")
+        assert.include(said.stdout, "UTC", said.stderr)
+        const runner = yield* desk.start(["runner", "--transport", "memory"], { ...once, PURSER_SCHEDULE_POLL: "100 millis" })
+        yield* paidAtLeast(desk.sim, 5)
+        const { list } = Context.get(yield* books(desk), RunRegistry)
+        const runs = yield* Effect.repeat(list({ limit: 100 }), { until: (all) => all.length >= 2, schedule: Schedule.spaced("50 millis") })
+        assert.strictEqual(new Set(runs.map(({ name }) => name)).size, runs.length)
+        assert.match(runs[0]!.name, /^often\/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/)
+        assert.include((yield* desk.purser(["schedule", "remove", "often"], once)).stdout, "removed")
+        yield* exactlyOnce(desk, 5)
+        yield* runner.kill("SIGTERM")
+        assert.strictEqual((yield* runner.ended).code, 0)
+      })), 90_000)
 })
 
 /** Each of three runners is told its own name. */

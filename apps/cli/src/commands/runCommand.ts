@@ -5,6 +5,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { periodLabels } from "./periodLabels.ts"
 import { columnNamed, columns, type Column, type Delimiter, type InputOptions } from "../input/InputOptions.ts"
+import type { RunOptions } from "../handlers/planFile.ts"
 import { inTelemetry } from "./inTelemetry.ts"
 
 const flags = {
@@ -41,6 +42,14 @@ const flags = {
   paused: Flag.Boolean("paused").pipe(
     Flag.withDescription("Plan, and charge nothing until `purser resume stripe`; all other charging of the database rests too"),
     Flag.withDefault(false)
+  ),
+  detach: Flag.Boolean("detach").pipe(
+    Flag.withDescription("Plan here, and hand the run over to runners (purser runner) instead of charging in this process"),
+    Flag.withDefault(false)
+  ),
+  name: Flag.String("name").pipe(
+    Flag.withDescription("With --detach: the run's name (default: the file's); the same name again charges nobody"),
+    Flag.optional
   ),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Read and check only; plan and send nothing"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false)),
@@ -101,6 +110,10 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     if (Result.isFailure(allowed)) return yield* refused(`--allow-period: ${allowed.failure.message}`)
     allowPeriods.push(allowed.success)
   }
+  if (Option.isSome(given.name) && !given.detach) return yield* refused("--name is of runs that are handed over: it wants --detach")
+  if (given.detach && (given.dryRun || given.paused || given.retry.length > 0 || Option.isSome(given.report))) {
+    return yield* refused("--detach hands the run over: --dry-run, --paused, --retry and --report are for runs of this process")
+  }
   const input: InputOptions = {
     format: Option.getOrUndefined(given.format),
     delimiter: (given.delimiter === "tab" ? "\t" : given.delimiter) satisfies Delimiter,
@@ -112,8 +125,7 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     defaultCurrency: Option.getOrUndefined(currency)
   }
   const { parseExpectedTotal, parseHeadroom } = yield* Effect.promise(() => import("../handlers/expectedTotals.ts"))
-  const { run } = yield* Effect.promise(() => import("../handlers/run.ts"))
-  return yield* inTelemetry("run", run({
+  const options: RunOptions = {
     file: given.file,
     input,
     expectedTotals: yield* Effect.forEach(given.expectedTotal, (text) => parseExpectedTotal(text, labels)),
@@ -132,7 +144,13 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     yes: given.yes,
     actor: given.actor,
     report: Option.getOrUndefined(given.report)
-  }))
+  }
+  if (given.detach) {
+    const { detach } = yield* Effect.promise(() => import("../handlers/detach.ts"))
+    return yield* detach(options, Option.getOrElse(given.name, () => given.file.split("/").at(-1)!))
+  }
+  const { run } = yield* Effect.promise(() => import("../handlers/run.ts"))
+  return yield* inTelemetry("run", run(options))
 })).pipe(
   Command.withDescription("Bill every row of a file exactly once"),
   Command.withExamples([

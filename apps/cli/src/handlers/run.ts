@@ -1,90 +1,18 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
-import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, Money, RunLedger, type RunStateTotal, SpendCap } from "@purser/core"
-import { BillingRun, ChargePipeline, ChargeWorker, noProgress, openRows, type PlanReport, type RunCheck, type RunProgress, Sweeper } from "@purser/engine"
-import { Stores, Telemetry, type TransportName, transports } from "@purser/purser"
+import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, RunLedger, RunRegistry, type RunStateTotal, SpendCap } from "@purser/core"
+import { BillingRun, ChargePipeline, ChargeWorker, foregroundDefinition, newRunId, noProgress, openRows, type PlanReport, type RunProgress, Sweeper } from "@purser/engine"
+import { Stores, Telemetry, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
-import { Clock, Effect, Layer, Random, Ref, Result, type Scope } from "effect"
-import { Prompt } from "effect/cli"
-import { CommandFailed, exitStatus, refused } from "../CommandFailed.ts"
-import type { InputOptions } from "../input/InputOptions.ts"
+import { Cause, Effect, Exit, Layer, Ref, Result, type Scope } from "effect"
+import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
-import { Tty } from "../ui/Tty.ts"
-import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
-import { comparison, lastBilled } from "./lastPeriod.ts"
 import { waitIfPaused } from "./pause.ts"
-import { checkReport, conflictText, writeReport } from "./reportFile.ts"
-import { type InputNotes, noNotes, runRows, skippedText } from "./runInput.ts"
+import { planFile, type RunOptions } from "./planFile.ts"
+import { conflictText, writeReport } from "./reportFile.ts"
+import { type InputNotes, noNotes } from "./runInput.ts"
 import { transportOf } from "./runTransport.ts"
 import { countsOf, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
-
-/** What the command line says. */
-export interface RunOptions {
-  readonly file: string
-  readonly input: InputOptions
-  readonly expectedTotals: ReadonlyArray<ExpectedTotal>
-  readonly headroomPercent: number
-  readonly allowPeriods: ReadonlyArray<string>
-  readonly skipInvalid: boolean
-  readonly overCap: "refuse" | "fits"
-  readonly retry: ReadonlyArray<"declined" | "rejected">
-  readonly transport: TransportName | undefined
-  /** Of workers elsewhere, or of their broker. */
-  readonly endpoint: string | undefined
-  readonly workers: number
-  readonly concurrency: number
-  readonly dryRun: boolean
-  readonly paused: boolean
-  readonly json: boolean
-  readonly yes: boolean
-  readonly report: string | undefined
-  /** Who overrides what, for the log. */
-  readonly actor: string
-}
-
-const ask = Effect.fnUntraced(function*(question: string) {
-  const answer = yield* Prompt.run(Prompt.Confirm({ message: question, initial: false }))
-  if (!answer) return yield* refused("Stopped; nothing was charged.")
-})
-
-/** Shows the totals, and asks what a person should be asked before money moves. */
-const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputNotes, options: RunOptions) {
-  const tty = yield* Tty
-  const caps = yield* (yield* SpendCap).report()
-  const farOff: Array<string> = []
-  for (const { cap, total } of check.totals) {
-    const last = lastBilled(total, caps)
-    const beside = last === undefined ? undefined : comparison(total, last)
-    if (beside?.farOff !== undefined) farOff.push(`${total.billingPeriod} ${total.currency}: ${beside.farOff}`)
-    const amount = Money.formatMinor(total.amountMinor, total.currency)
-    yield* note(`${total.billingPeriod} ${total.currency}: ${total.rows} rows, ${amount}${
-      cap === undefined ? "" : `; cap ${Money.formatMinor(cap.capMinor, total.currency)}, ${Money.formatMinor(cap.reservedMinor, total.currency)} used`
-    }${beside === undefined ? "" : `; ${beside.text}`}`)
-  }
-  if (notes.refusedRows > 0) yield* note(skippedText(notes))
-  if (notes.blankRows > 0) yield* note(`${notes.blankRows} blank rows ignored`)
-  for (const text of farOff) yield* note(`warning: ${text}`)
-  const unusual = [
-    { periods: [...notes.open], what: "not over yet", question: "before the period is over" },
-    { periods: [...notes.late], what: "over for more than a year", question: "so late" }
-  ].filter(({ periods }) => periods.length > 0)
-  for (const { periods, what } of unusual) {
-    yield* note(`${what}: ${periods.join(", ")}`)
-    if (!options.yes && !tty.interactive) {
-      return yield* refused(`${periods.join(", ")} ${periods.length === 1 ? "is" : "are"} ${what}: allow it by name with --allow-period, or with --yes`)
-    }
-  }
-  const named = [...notes.allowed].map((period) => `${period} by --allow-period`)
-  const overridden = [...named, ...(options.yes ? unusual.flatMap(({ periods, what }) => periods.map((period) => `${period} (${what}) by --yes`)) : [])]
-  if (overridden.length > 0 && !options.dryRun) yield* Effect.logWarning(`billed out of its time, as ${options.actor} decided: ${overridden.join(", ")}`)
-  if (options.yes || options.dryRun || !tty.interactive) return
-  for (const { periods, question } of unusual) {
-    yield* ask(`Bill ${periods.join(", ")} ${question}?`)
-    yield* Effect.logWarning(`billed out of its time, as ${options.actor} decided: ${periods.join(", ")} by answer`)
-  }
-  if (farOff.length > 0) yield* ask("Is that right, though it is far from the last time?")
-  if (options.expectedTotals.length === 0) yield* ask("Are these the totals that you expect?")
-})
 
 const statusOf = (counts: RunCounts, expectedRows: number): number => {
   const added = counts.succeeded + counts.declined + counts.rejected + counts.processing + counts.requiresAction + counts.conflict + counts.unresolved
@@ -151,11 +79,6 @@ const account = Effect.fnUntraced(function*(options: RunOptions, { caps, expecte
   }
 })
 
-const runId = Effect.gen(function*() {
-  const at = new Date(yield* Clock.currentTimeMillis).toISOString().replaceAll(/[-:]/g, "").replace(/\..*/, "Z")
-  return `${at}-${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")}`
-})
-
 interface PlannedRun {
   readonly id: string
   readonly notes: InputNotes
@@ -199,32 +122,34 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, lastError })
 })
 
+/** Has the run in the register for as long as it lasts, so that whoever looks there sees it. */
+const registered = <A, E, R>(options: RunOptions, id: string, work: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const registry = yield* RunRegistry
+    const book = yield* RunLedger
+    const { actor, file } = options
+    yield* registry.register({ runId: id, name: id, state: "running", definition: foregroundDefinition, params: { file }, options: null, actor })
+    return yield* Effect.onExit(work, (exit) => {
+      const stopped = Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)
+      const to = stopped ? "canceled" : Exit.isSuccess(exit) || Cause.squash(exit.cause) instanceof CommandFailed ? "finished" : "failed"
+      return Effect.flatMap(book.summary(id), (counted) => registry.note(id, { counted })).pipe(
+        Effect.andThen(registry.change({ runId: id, from: ["running"], to, actor, detail: stopped ? "stopped" : null })),
+        Effect.ignore
+      )
+    })
+  })
+
 /** `startWorkers` is called once there is something to dispatch: until then nothing in this process talks to Stripe. */
 const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: Effect.Effect<void, never, Scope.Scope>) {
-  const runs = yield* BillingRun
-  const id = yield* runId
+  const id = yield* newRunId
   const notes = noNotes()
-  if (options.report !== undefined && !options.dryRun) yield* checkReport(options.report, options.file)
-  const plan = yield* runs.plan({
-    runId: id,
-    source: options.file,
-    rows: runRows(options.file, { ...options.input, skipInvalid: options.skipInvalid, allowPeriods: new Set(options.allowPeriods) }, notes),
-    overCap: options.overCap,
-    dryRun: options.dryRun,
-    decide: (check) =>
-      Effect.gen(function*() {
-        yield* confirmTotals(check, notes, options)
-        return yield* decideCaps(check, options.expectedTotals, options.headroomPercent)
-      })
-  }).pipe(Effect.tapErrorTag("RunError", ({ reason }) =>
-    // All rows were left out, so that nobody has been told yet which and why.
-    reason._tag === "NothingToCharge" && notes.refusedRows > 0 ? note(skippedText(notes)) : Effect.void))
+  const plan = yield* planFile(options, id, notes)
   if (options.dryRun) {
     yield* out(options.json ? JSON.stringify({ dryRun: true, rows: plan.rows, refused: notes.refusedRows }) : `${plan.rows} rows can be charged; nothing was sent or planned.`)
     return
   }
   yield* Effect.catchIf(
-    charge(options, { id, notes, plan, startWorkers }).pipe(Effect.annotateLogs({ runId: id }), Effect.annotateSpans({ "purser.run_id": id })),
+    registered(options, id, charge(options, { id, notes, plan, startWorkers })).pipe(Effect.annotateLogs({ runId: id }), Effect.annotateSpans({ "purser.run_id": id })),
     (error) => error._tag !== "CommandFailed",
     // From here on money may have moved: this is never "nothing was sent".
     (error) => Effect.fail(new CommandFailed({

@@ -1,0 +1,102 @@
+/** A billing file as a planned run: read, checked, shown to whoever sits there, and made obligations. Nothing is charged here. */
+import { Money, SpendCap } from "@purser/core"
+import { BillingRun, type RunCheck } from "@purser/engine"
+import type { TransportName } from "@purser/purser"
+import { Effect } from "effect"
+import { Prompt } from "effect/cli"
+import { refused } from "../CommandFailed.ts"
+import type { InputOptions } from "../input/InputOptions.ts"
+import { note } from "../ui/Output.ts"
+import { Tty } from "../ui/Tty.ts"
+import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
+import { comparison, lastBilled } from "./lastPeriod.ts"
+import { checkReport } from "./reportFile.ts"
+import { type InputNotes, runRows, skippedText } from "./runInput.ts"
+
+/** What the command line says. */
+export interface RunOptions {
+  readonly file: string
+  readonly input: InputOptions
+  readonly expectedTotals: ReadonlyArray<ExpectedTotal>
+  readonly headroomPercent: number
+  readonly allowPeriods: ReadonlyArray<string>
+  readonly skipInvalid: boolean
+  readonly overCap: "refuse" | "fits"
+  readonly retry: ReadonlyArray<"declined" | "rejected">
+  readonly transport: TransportName | undefined
+  /** Of workers elsewhere, or of their broker. */
+  readonly endpoint: string | undefined
+  readonly workers: number
+  readonly concurrency: number
+  readonly dryRun: boolean
+  readonly paused: boolean
+  readonly json: boolean
+  readonly yes: boolean
+  readonly report: string | undefined
+  /** Who overrides what, for the log. */
+  readonly actor: string
+}
+
+const ask = Effect.fnUntraced(function*(question: string) {
+  const answer = yield* Prompt.run(Prompt.Confirm({ message: question, initial: false }))
+  if (!answer) return yield* refused("Stopped; nothing was charged.")
+})
+
+/** Shows the totals, and asks what a person should be asked before money moves. */
+const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputNotes, options: RunOptions) {
+  const tty = yield* Tty
+  const caps = yield* (yield* SpendCap).report()
+  const farOff: Array<string> = []
+  for (const { cap, total } of check.totals) {
+    const last = lastBilled(total, caps)
+    const beside = last === undefined ? undefined : comparison(total, last)
+    if (beside?.farOff !== undefined) farOff.push(`${total.billingPeriod} ${total.currency}: ${beside.farOff}`)
+    const amount = Money.formatMinor(total.amountMinor, total.currency)
+    yield* note(`${total.billingPeriod} ${total.currency}: ${total.rows} rows, ${amount}${
+      cap === undefined ? "" : `; cap ${Money.formatMinor(cap.capMinor, total.currency)}, ${Money.formatMinor(cap.reservedMinor, total.currency)} used`
+    }${beside === undefined ? "" : `; ${beside.text}`}`)
+  }
+  if (notes.refusedRows > 0) yield* note(skippedText(notes))
+  if (notes.blankRows > 0) yield* note(`${notes.blankRows} blank rows ignored`)
+  for (const text of farOff) yield* note(`warning: ${text}`)
+  const unusual = [
+    { periods: [...notes.open], what: "not over yet", question: "before the period is over" },
+    { periods: [...notes.late], what: "over for more than a year", question: "so late" }
+  ].filter(({ periods }) => periods.length > 0)
+  for (const { periods, what } of unusual) {
+    yield* note(`${what}: ${periods.join(", ")}`)
+    if (!options.yes && !tty.interactive) {
+      return yield* refused(`${periods.join(", ")} ${periods.length === 1 ? "is" : "are"} ${what}: allow it by name with --allow-period, or with --yes`)
+    }
+  }
+  const named = [...notes.allowed].map((period) => `${period} by --allow-period`)
+  const overridden = [...named, ...(options.yes ? unusual.flatMap(({ periods, what }) => periods.map((period) => `${period} (${what}) by --yes`)) : [])]
+  if (overridden.length > 0 && !options.dryRun) yield* Effect.logWarning(`billed out of its time, as ${options.actor} decided: ${overridden.join(", ")}`)
+  if (options.yes || options.dryRun || !tty.interactive) return
+  for (const { periods, question } of unusual) {
+    yield* ask(`Bill ${periods.join(", ")} ${question}?`)
+    yield* Effect.logWarning(`billed out of its time, as ${options.actor} decided: ${periods.join(", ")} by answer`)
+  }
+  if (farOff.length > 0) yield* ask("Is that right, though it is far from the last time?")
+  if (options.expectedTotals.length === 0) yield* ask("Are these the totals that you expect?")
+})
+
+/** Plans the file as the run of this id; `notes` are filled as it is read. */
+export const planFile = Effect.fnUntraced(function*(options: RunOptions, id: string, notes: InputNotes) {
+  const runs = yield* BillingRun
+  if (options.report !== undefined && !options.dryRun) yield* checkReport(options.report, options.file)
+  return yield* runs.plan({
+    runId: id,
+    source: options.file,
+    rows: runRows(options.file, { ...options.input, skipInvalid: options.skipInvalid, allowPeriods: new Set(options.allowPeriods) }, notes),
+    overCap: options.overCap,
+    dryRun: options.dryRun,
+    decide: (check) =>
+      Effect.gen(function*() {
+        yield* confirmTotals(check, notes, options)
+        return yield* decideCaps(check, options.expectedTotals, options.headroomPercent)
+      })
+  }).pipe(Effect.tapErrorTag("RunError", ({ reason }) =>
+    // All rows were left out, so that nobody has been told yet which and why.
+    reason._tag === "NothingToCharge" && notes.refusedRows > 0 ? note(skippedText(notes)) : Effect.void))
+})
