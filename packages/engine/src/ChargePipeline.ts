@@ -28,6 +28,8 @@ interface Standing {
   readonly takenAtMs: number
   /** Whether it took the room of this attempt itself, and has held the lease since. */
   readonly hasRoom: boolean
+  /** The processor, with this charge's lease held during every call. */
+  readonly gateway: ChargeGateway["Service"]
 }
 
 /** Charges one request, or goes on with a claimed one. Every method needs nothing. */
@@ -186,12 +188,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       const leaseLost = (charge: ClaimedCharge, operation: string) => ledgerFailure(charge.lease.chargeKey, new LeaseLost({ operation }))
 
-      const gatewayFor = (charge: ClaimedCharge) => forCharge(gateway, holdLease, charge)
-      const defaultMethod = (charge: ClaimedCharge) => patiently(settings, gatewayFor(charge).defaultPaymentMethod(orderOf(charge)))
+      const defaultMethod = (charge: ClaimedCharge, at: Standing) => patiently(settings, at.gateway.defaultPaymentMethod(orderOf(charge)))
 
       /** A later attempt of a charge that names no method reads the customer's default one anew, once, before its first confirm. */
-      const freezeMethod = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string) {
-        const paymentMethod = yield* defaultMethod(charge)
+      const freezeMethod = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string, at: Standing) {
+        const paymentMethod = yield* defaultMethod(charge, at)
         const { generation, lease } = charge
         const attached = yield* step("attach", ledger.attach({ lease, generation, paymentIntentId, paymentMethod }))
         return attached._tag === "Attached" ? paymentMethod : yield* leaseLost(charge, "attach")
@@ -202,12 +203,12 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         // Room that this run took a moment ago is still there: only who takes a charge over can give it back.
         const refusal = at.hasRoom && (yield* isFresh(charge, at)) ? undefined : yield* reserve(charge)
         if (refusal !== undefined) return refusal
-        const paymentMethod = charge.paymentMethod ?? (yield* freezeMethod(charge, id))
+        const paymentMethod = charge.paymentMethod ?? (yield* freezeMethod(charge, id, at))
         const beforeTry = holdLease(charge)(pause.whenOpen).pipe(
           Effect.andThen(keepLease(charge, id, at)),
           Effect.andThen(fault("before-confirm", chargeKey))
         )
-        return yield* step("confirm", confirmUntilKnown(gatewayFor(charge), settings, charge, { id, paymentMethod }, beforeTry, fault("after-confirm", chargeKey))).pipe(
+        return yield* step("confirm", confirmUntilKnown(at.gateway, settings, charge, { id, paymentMethod }, beforeTry, fault("after-confirm", chargeKey))).pipe(
           Effect.flatMap((payment) => decide(charge, payment, at)),
           Effect.catchIf(
             (error) => error.reason._tag === "KeyReused" && gateway.isOneCall?.(id) === true,
@@ -223,7 +224,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (mismatch !== undefined) return quarantine(charge, mismatch)
         switch (payment.status) {
           case "draft":
-            return Effect.flatMap(prepareDraft(gatewayFor(charge), settings, charge, payment.id), (ready) => decide(charge, ready, at))
+            return Effect.flatMap(prepareDraft(at.gateway, settings, charge, payment.id), (ready) => decide(charge, ready, at))
           case "unconfirmed":
           case "declined":
             // A charge without an object of its own names its attempt: that refusal is the answer, and asking again another one.
@@ -266,37 +267,37 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const refusal = yield* reserve(charge)
         if (refusal !== undefined) return refusal
         yield* fault("before-create", chargeKey)
-        const payment = yield* step("create", obtain(gatewayFor(charge), settings, charge))
+        const payment = yield* step("create", obtain(at.gateway, settings, charge))
         yield* fault("after-create", chargeKey)
         const mismatch = mismatchOf(charge, payment)
         if (mismatch !== undefined) return yield* quarantine(charge, mismatch)
-        const paymentMethod = charge.paymentMethod ?? (yield* defaultMethod(charge))
+        const paymentMethod = charge.paymentMethod ?? (yield* defaultMethod(charge, at))
         const attached = yield* step("attach", ledger.attach({ lease: charge.lease, generation: charge.generation, paymentIntentId: payment.id, paymentMethod }))
         yield* fault("after-attach", chargeKey)
         if (attached._tag === "Lost") {
           // Where no object has won yet, the next holder is given this very one by its key: it is left to them.
-          if (attached.winnerId !== null && attached.winnerId !== payment.id) yield* cancelOrphan(charge, payment)
+          if (attached.winnerId !== null && attached.winnerId !== payment.id) yield* cancelOrphan(charge, payment, at)
           return yield* leaseLost(charge, "attach")
         }
         return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, { ...at, hasRoom: true })
       })
 
       /** Nobody knows this object's id but us, so that nobody can confirm it; leaving it would cost nothing but order. */
-      const cancelOrphan = (charge: ClaimedCharge, payment: GatewayPayment) =>
+      const cancelOrphan = (charge: ClaimedCharge, payment: GatewayPayment, at: Standing) =>
         payment.status !== "unconfirmed" && payment.status !== "draft"
           ? quarantine(charge, `${payment.id} is ${payment.status}, but another object is attached`)
-          : gatewayFor(charge).cancel(orderOf(charge), payment.id).pipe(
+          : at.gateway.cancel(orderOf(charge), payment.id).pipe(
             Effect.catch((error) => Effect.logWarning(`orphan ${payment.id} is left unconfirmed: ${error.message}`))
           )
 
       const proceed = (charge: ClaimedCharge): Effect.Effect<ChargeOutcome, PipelineError> =>
         Effect.gen(function*() {
           yield* fault("after-claim", charge.lease.chargeKey)
-          const at: Standing = { takenAtMs: yield* Clock.currentTimeMillis, hasRoom: false }
+          const at: Standing = { takenAtMs: yield* Clock.currentTimeMillis, hasRoom: false, gateway: forCharge(gateway, holdLease, charge) }
           const id = charge.paymentIntentId
           if (id === null) return yield* onRefusal(charge, null)(fromClaimed(charge, at))
           // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
-          return yield* onRefusal(charge, id)(decide(charge, yield* step("look", look(gatewayFor(charge), settings, charge, id)), at))
+          return yield* onRefusal(charge, id)(decide(charge, yield* step("look", look(at.gateway, settings, charge, id)), at))
         }).pipe(
           // Unsettled for now: others may go on after a while, and at once when this worker is being stopped.
           Effect.tapError((error) =>

@@ -8,12 +8,12 @@
  * is as long as there are callers, each of whom waits.
  */
 import { Measures, MetricSeries, Tracing } from "@purser/core"
-import { Deferred, Effect, Exit, Metric, type Scope, type Tracer } from "effect"
+import { Effect, Exit, Metric, type Scope, type Tracer } from "effect"
 import { type BatchedOperation, PostgresMetrics } from "../PostgresMetrics.ts"
 
 interface Entry<I, A, E> {
   readonly input: I
-  readonly done: Deferred.Deferred<A, E>
+  readonly done: (exit: Exit.Exit<A, E>) => void
   /** The span in which the call was made, when somebody traces. */
   readonly span: Tracer.AnySpan | undefined
 }
@@ -77,7 +77,7 @@ export const make = <I, A, E>(
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         closed = true
-        for (const entry of queue.splice(0)) Deferred.doneUnsafe(entry.done, Exit.interrupt())
+        for (const entry of queue.splice(0)) entry.done(Exit.interrupt())
       })
     )
 
@@ -123,9 +123,9 @@ export const make = <I, A, E>(
       const answers = new Map<Entry<I, A, E>, Exit.Exit<A, E>>()
       return run(leaders, answers).pipe(
         Effect.ensuring(Effect.sync(() => {
-          for (const entry of leaders) Deferred.doneUnsafe(entry.done, answers.get(entry) ?? Exit.interrupt())
+          for (const entry of leaders) entry.done(answers.get(entry) ?? Exit.interrupt())
           for (const { entry, leader, map } of followers) {
-            Deferred.doneUnsafe(entry.done, Exit.map(answers.get(leader) ?? Exit.interrupt(), map))
+            entry.done(Exit.map(answers.get(leader) ?? Exit.interrupt(), map))
           }
         })),
         Effect.andThen(flush)
@@ -133,20 +133,20 @@ export const make = <I, A, E>(
     })
 
     // The yield lets fibers of the same moment join. The layer's context keeps the batch out of a caller's transaction.
-    const worker = Effect.yieldNow.pipe(Effect.andThen(flush), Effect.updateContext<never, never>(() => context))
+    const worker = Effect.andThen(Effect.yieldNow, flush)
 
+    const begin = Effect.runForkWith(context)
     return (input) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.withFiber((fiber) => {
-          if (closed) return Effect.interrupt
-          const entry: Entry<I, A, E> = { input, done: Deferred.makeUnsafe<A, E>(), span: Tracing.spanOf(fiber) }
+      Effect.withFiber((fiber) =>
+        Effect.callback<A, E>((resume) => {
+          if (closed) return resume(Effect.interrupt)
+          const entry: Entry<I, A, E> = { input, done: resume, span: Tracing.spanOf(fiber) }
           queue.push(entry)
-          const starts = running < options.inFlight
-          if (starts) running += 1
-          return (starts ? Effect.forkIn(worker, scope) : Effect.void).pipe(
-            Effect.andThen(restore(Deferred.await(entry.done))),
-            Effect.onInterrupt(() => Effect.sync(() => void (queue = queue.filter((other) => other !== entry))))
-          )
+          if (running < options.inFlight) {
+            running += 1
+            begin(Effect.forkIn(worker, scope))
+          }
+          return Effect.sync(() => void (queue = queue.filter((other) => other !== entry)))
         })
       )
   })
