@@ -85,6 +85,11 @@ it.live("metering.ts turns usage events into invoices, and bills each once, thou
     assert.deepInclude(JSON.parse(readFileSync(join(receipts, "acme-2025-06.json"), "utf8")), { receivedMinor: 4595, currency: "usd" })
   })).pipe(Effect.provide(StripeSim.layer())), 60_000)
 
+it("the page about workflows shows the step of other engines", () => {
+  const page = readFileSync(join(here, "../docs/workflows.md"), "utf8")
+  assert.include([...page.matchAll(/```ts\n([\s\S]*?)```/g)].map((match) => match[1]!), readFileSync(join(here, "activity.ts"), "utf8"))
+})
+
 it("the README shows these programs", () => {
   const readme = readFileSync(join(here, "../README.md"), "utf8")
   const blocks = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map((match) => match[1]!)
