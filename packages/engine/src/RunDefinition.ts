@@ -6,7 +6,7 @@
  * no charge: the charge is the engine's.
  */
 import { type ChargeRequest, type RunRow, type RunRowReport } from "@purser/core"
-import { Context, Duration, Effect, Layer, Schedule, Schema, Stream } from "effect"
+import { Duration, Effect, Schedule, Schema, Stream } from "effect"
 import type { RunReport } from "./RunReport.ts"
 import { RunError, SourceFailed, StageFailed } from "./RunError.ts"
 
@@ -222,21 +222,4 @@ export const RunDefinition = {
     const chunks = (params: P) => source.items(params).pipe(Stream.grouped(source.chunkSize ?? 500), Stream.mapEffect((items) => encode(items)))
     return stages({ name, source: Effect.map(told(name, source.params, chunks), (bodies) => ({ _tag: "Items", chunks: bodies })), before: [] }, source.item)
   }
-}
-
-/** The definitions that a process knows. All runners of a database know the same ones. */
-export class RunDefinitions extends Context.Service<RunDefinitions, {
-  readonly find: (name: string) => ClosedDefinition | undefined
-}>()("@purser/engine/RunDefinitions") {
-  /** These definitions; what they need is taken where the layer is built. */
-  static readonly layer = <const D extends ReadonlyArray<RunDefinition<never>> | ReadonlyArray<RunDefinition<any>>>(
-    ...definitions: D
-  ): Layer.Layer<RunDefinitions, never, D[number] extends RunDefinition<infer R> ? R : never> =>
-    Layer.effect(
-      RunDefinitions,
-      Effect.map(Effect.all(definitions.map(({ close }) => close)), (closed) => {
-        const byName = new Map(closed.map((one) => [one.name, one]))
-        return RunDefinitions.of({ find: (name) => byName.get(name) })
-      })
-    )
 }
