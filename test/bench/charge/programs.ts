@@ -5,5 +5,8 @@ export const programs: Record<string, () => Promise<Program>> = {
   post: async () => (await import("./post.ts")).program,
   "by-hand-batched": async () => (await import("./byHand.ts")).batched,
   "by-hand-single": async () => (await import("./byHand.ts")).single,
+  "graphile-worker": async () => (await import("./graphileWorker.ts")).program,
+  "pg-boss": async () => (await import("./pgBoss.ts")).program,
+  dbos: async () => (await import("./dbos.ts")).program,
   purser: async () => (await import("./purser.ts")).program
 }
