@@ -7,7 +7,8 @@ import { Rpc, RpcClient, RpcGroup, RpcSerialization, RpcServer } from "effect/rp
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { createHash } from "node:crypto"
-import { chmodSync, existsSync, mkdirSync, rmSync } from "node:fs"
+import { chmodSync, mkdirSync, rmSync } from "node:fs"
+import { connect } from "node:net"
 import { tmpdir, userInfo } from "node:os"
 import { join, resolve } from "node:path"
 import { AuditLine, NewKey, NewVault, Vault } from "./Vault.ts"
@@ -81,8 +82,17 @@ export const layerServer = (dataDir: string) => {
   )
 }
 
-/** True when something has the socket of this folder. */
-export const isServed = (dataDir: string): boolean => existsSync(socketPath(dataDir))
+/** True when somebody answers on the socket of this folder; what a killed proxy left behind answers nobody. */
+export const isServed = (dataDir: string): Effect.Effect<boolean> =>
+  Effect.callback((resume) => {
+    const socket = connect(socketPath(dataDir))
+    const done = (served: boolean) => {
+      socket.destroy()
+      resume(Effect.succeed(served))
+    }
+    socket.on("connect", () => done(true)).on("error", () => done(false))
+    return Effect.sync(() => socket.destroy())
+  })
 
 /** The acts of people, carried out by the proxy that owns the folder. */
 export const layerClient = (dataDir: string): Layer.Layer<VaultAdmin> =>

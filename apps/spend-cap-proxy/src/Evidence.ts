@@ -49,12 +49,15 @@ const Charge = Schema.Struct({
   amount: AmountMinor
 })
 
+const FailedRefund = Schema.Struct({ object: Schema.Literal("refund"), status: Schema.Literals(["failed", "canceled"]) })
+
 const Failure = Schema.Struct({
   error: Schema.Struct({ type: Schema.NonEmptyString, payment_intent: Schema.optionalKey(Schema.Unknown) })
 })
 
 const decodeIntent = Schema.decodeUnknownOption(Intent)
 const decodeCharge = Schema.decodeUnknownOption(Charge)
+const decodeFailedRefund = Schema.decodeUnknownOption(FailedRefund)
 const decodeFailure = Schema.decodeUnknownOption(Failure)
 const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Unknown))
 
@@ -85,7 +88,8 @@ export const evidenceOf = (kind: RouteKind, status: number, body: Buffer): Evide
       if (charge.status === "failed") return bare("declined")
       return { ...bare(charge.status === "succeeded" ? "paid" : "held"), objectId: charge.id, amountMinor: charge.amount }
     }
-    if (kind === "refund") return bare("read")
+    // A refund that failed at once gives nothing back, and never will.
+    if (kind === "refund") return bare(Option.isSome(decodeFailedRefund(json)) ? "declined" : "read")
     return ofIntent(json) ?? bare("unknown")
   }
   const failure = Option.getOrUndefined(decodeFailure(json))

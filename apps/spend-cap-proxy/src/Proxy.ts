@@ -2,10 +2,11 @@
  * What happens to one request: its route, its terms, the decision, the call, the evidence, the record, the answer.
  *
  * Nothing is forwarded without a decision that the store has written down, and what was forwarded is seen to its end
- * whether or not its client waits. The client hears the answer after it was recorded, so that what it does next meets it.
+ * whether or not its client waits. The client of a paid charge hears the answer while it is being recorded, and what it asks next of this process is
+ * decided after it; every other answer is recorded first, so that what its client does next meets it at any process.
  */
 import { Measures, MetricSeries } from "@purser/core"
-import { Context, Effect, Layer, Metric, Option, type Redacted, Result, Schema } from "effect"
+import { Context, Effect, Fiber, Layer, Metric, Option, type Redacted, Result, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import { type Evidence, evidenceOf } from "./Evidence.ts"
 import { type FormProblem, type FormTerms, readAdjustment, readForm } from "./FormAmount.ts"
@@ -48,6 +49,13 @@ const keyProblem = (raw: ReadonlyArray<string>, key: string | null): FormProblem
     : key.length > 255 || timesGiven(raw, "idempotency-key") > 1
     ? { param: null, code: "idempotency_key_invalid", message: "There must be one Idempotency-Key of at most 255 characters." }
     : null
+
+/** Begins the first, does the second, and waits for the first. */
+const meanwhile = Effect.fnUntraced(function*(begun: Effect.Effect<void>, done: Effect.Effect<void>) {
+  const fiber = yield* Effect.forkChild(begun, { startImmediately: true })
+  yield* done
+  yield* Fiber.join(fiber)
+})
 
 const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTimeoutMs">) {
   // An outcome is written down before its client hears of it, unless the store is away: the client gets its answer all the same.
@@ -94,7 +102,7 @@ const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTim
 
   const blank = (asked: Asked, verdict: Verdict): Outcome => ({
     verdict, kind: asked.route.kind, key: verdict.first_key ?? asked.key, effect: "unknown", objectId: null, intentId: null, amountMinor: null, status: null,
-    requestId: null, detail: null, answer: null
+    requestId: null, replayed: false, detail: null, answer: null
   })
 
   const headersFor = (asked: Asked, key: string | null): ReadonlyArray<string> => {
@@ -118,14 +126,16 @@ const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTim
     const got: UpstreamAnswer = result.success
     const evidence = evidenceOf(route.kind, got.status, got.body)
     const headers = [...answered(got.headers, ["content-length"]), "Content-Length", String(got.body.length)]
-    yield* record({
+    const written = record({
       ...blank(asked, verdict),
       effect: evidence.effect, objectId: evidence.objectId, intentId: evidence.intentId ?? route.intentId, amountMinor: evidence.amountMinor, status: got.status,
-      requestId: headerOf(got.headers, "request-id"),
+      requestId: headerOf(got.headers, "request-id"), replayed: headerOf(got.headers, "idempotent-replayed") === "true",
       answer: got.status === 200 ? encodeKept({ status: 200, headers, body: got.body.toString("base64") }) : null
     })
     const marks = verdict.verdict === "resumed" ? ["X-Spend-Proxy", "duplicate"] : []
-    yield* answer(exchange, got.status, [...headers, ...marks], got.body)
+    const told = answer(exchange, got.status, [...headers, ...marks], got.body)
+    // A paid charge changes nothing that another process would decide otherwise: until it is written, its room is held as well, and its key settles it.
+    yield* route.kind === "charge" && evidence.effect === "paid" ? meanwhile(written, told) : Effect.andThen(written, told)
   })
 
   /** Sends a call that asks for no money, both ways as a stream. */

@@ -3,7 +3,7 @@
  * other's failures. It is brought up to date when it is opened.
  */
 import { Database, type DatabaseError, type DatabaseServices, type MigrationError, Migrations } from "@purser/postgres"
-import { Config, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Clock, Config, Duration, Effect, Layer, Option, Schema } from "effect"
 import { migrations } from "./migrations/index.ts"
 
 const configuration = Config.all({
@@ -57,17 +57,30 @@ const inOurWords = (setting: string) => (error: DatabaseError): ProxyStoreError 
     ? new ProxyStoreInUse({ dataDir: error.dataDir, ...(error.pid === undefined ? {} : { pid: error.pid }) })
     : new ProxyStoreUnavailable({ setting, detail: `${error.database.replaceAll("PURSER_DATABASE_URL", setting)}: ${error.detail}` })
 
-/** Whoever has a folder open for a moment, as `purser vault` has, is waited for; a hundred tries take ten seconds and more. */
+/** How long an owner of the folder is waited for. */
+const patienceMs = 10_000
+
+/**
+ * Whoever has a folder open for a moment, as `purser vault` has, is waited for. `instead` is asked at each try: what it gives is done in place of waiting.
+ */
 export const patiently = <A, E>(
   layer: Layer.Layer<A, E>,
-  instead: () => Layer.Layer<A> | undefined = () => undefined,
-  tries = 100
-): Layer.Layer<A, E> =>
-  Layer.catch(layer, (error) => {
-    const failed: Layer.Layer<A, E> = Layer.effectContext(Effect.fail(error))
-    if (!(error instanceof ProxyStoreInUse)) return failed
-    return instead() ?? (tries === 0 ? failed : Layer.unwrap(Effect.as(Effect.sleep("100 millis"), patiently(Layer.fresh(layer), instead, tries - 1))))
-  })
+  instead: Effect.Effect<((failed: Layer.Layer<A, E>) => Layer.Layer<A, E>) | undefined> = Effect.succeed(undefined)
+): Layer.Layer<A, E> => {
+  const trying = (untilMs: number): Layer.Layer<A, E> =>
+    Layer.catch(Layer.fresh(layer), (error) => {
+      const failed: Layer.Layer<A, E> = Layer.effectContext(Effect.fail(error))
+      if (!(error instanceof ProxyStoreInUse)) return failed
+      return Layer.unwrap(Effect.gen(function*() {
+        const other = yield* instead
+        if (other !== undefined) return other(failed)
+        if ((yield* Clock.currentTimeMillis) >= untilMs) return failed
+        yield* Effect.sleep("100 millis")
+        return trying(untilMs)
+      }))
+    })
+  return Layer.unwrap(Effect.map(Clock.currentTimeMillis, (nowMs) => trying(nowMs + patienceMs)))
+}
 
 /** `PURSER_PROXY_DATABASE_URL`, else PGlite in `PURSER_PROXY_DATA_DIR` (`.purser-proxy`). */
 export const layerConfig: Layer.Layer<DatabaseServices, ProxyStoreError | MigrationError | Config.ConfigError> = Layer.unwrap(

@@ -1,8 +1,8 @@
 /**
  * The proxy's hot path on its store: whether a call may be forwarded, and what came of it.
  *
- * Deciding and taking room is one statement, in which many calls share a batch and every process of one store waits for
- * the others. Nothing is cached: what `revoke`, `raise` and `kill` write holds for the next decision.
+ * Deciding and taking room is one statement, in which many calls share a batch, what came of earlier ones goes first, and every process of one
+ * store waits for the others. Nothing is cached: what `revoke`, `raise` and `kill` write holds for the next decision.
  */
 import type { Redacted } from "effect"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -76,47 +76,74 @@ export interface Outcome {
   readonly amountMinor: number | null
   readonly status: number | null
   readonly requestId: string | null
+  /** True when Stripe said that it repeats an earlier answer. */
+  readonly replayed: boolean
   readonly detail: string | null
   /** The answer as it will be given again to duplicates. */
   readonly answer: string | null
 }
 
-const decideSql = `select * from purser.decide($1::text::jsonb)`
-const recordSql = `select purser.record($1::text::jsonb)`
+const decideSql = `select * from purser.decide($1::text::jsonb, $2::text::jsonb)`
+// A message in the log that means nothing: its commit is durable, and with it all that was before.
+const sealSql = `select pg_logical_emit_message(true, 'purser', '') is not null as sealed`
+/** How long an outcome may be in memory alone where no decision follows it. */
+const sealAfter = "200 millis"
+
+/** What waits for the store. */
+type Entry = { readonly wish: Wish } | { readonly outcome: Outcome }
+
+const number = (value: bigint | null) => value === null ? null : Number(value)
+
+const wishJson = ({ vaultKey, ...wish }: Wish, ord: number) => ({
+  ...wish, path: withoutVaultKeys(wish.path), key: withoutVaultKeys(wish.key), ord, keyHash: hashVaultKey(vaultKey)
+})
+
+const outcomeJson = ({ verdict, ...outcome }: Outcome, ord: number) => ({
+  ...outcome, key: withoutVaultKeys(outcome.key), ord, seq: number(verdict.seq), vaultId: verdict.vault_id, round: verdict.round, holdId: number(verdict.hold_id)
+})
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  // Inputs of a batch are decided one after the other by the database, so that none must wait for the next batch.
-  let count = 0
-  const unique = () => String(count = (count + 1) % Number.MAX_SAFE_INTEGER)
-  const limits = { keyOf: unique, splits: isBadInput, maxSize: 128, inFlight: 1 }
-  const number = (value: bigint | null) => value === null ? null : Number(value)
+  const scope = yield* Effect.scope
+  let loose = false
+  let sealing = false
+  /** The database need not be asked to keep outcomes: a decision's commit keeps what was before it, and so does this, when none comes. */
+  const seal: Effect.Effect<void> = Effect.sleep(sealAfter).pipe(
+    Effect.andThen(Effect.suspend(() => {
+      sealing = false
+      return loose ? Effect.ignore(sql.unsafe(sealSql)) : Effect.void
+    }))
+  )
 
-  const decide = yield* GroupCommit.make<Wish, Verdict, QueryFailure>({
-    ...limits,
-    execute: (wishes) =>
-      Effect.map(
-        rows(sql, Verdict, decideSql, [
-          JSON.stringify(wishes.map(({ vaultKey, ...wish }, ord) => ({ ...wish, path: withoutVaultKeys(wish.path), key: withoutVaultKeys(wish.key), ord, keyHash: hashVaultKey(vaultKey) })))
-        ]),
-        (found) => found.toSorted((a, b) => a.ord - b.ord)
-      )
-  })
-  const record = yield* GroupCommit.make<Outcome, void, QueryFailure>({
-    ...limits,
-    execute: (outcomes) =>
-      Effect.as(
-        rows(sql, Schema.Unknown, recordSql, [
-          JSON.stringify(outcomes.map(({ verdict, ...outcome }, ord) => ({
-            ...outcome, key: withoutVaultKeys(outcome.key), ord, seq: number(verdict.seq), vaultId: verdict.vault_id, round: verdict.round, holdId: number(verdict.hold_id)
-          })))
-        ]),
-        outcomes.map(() => undefined)
-      )
+  // One queue for both, so that an outcome that a client may have heard of is written before what it asks next is decided.
+  let count = 0
+  const ask = yield* GroupCommit.make<Entry, Verdict | undefined, QueryFailure>({
+    // Inputs of a batch are taken one after the other by the database, so that none must wait for the next batch.
+    keyOf: () => String(count = (count + 1) % Number.MAX_SAFE_INTEGER),
+    splits: isBadInput,
+    maxSize: 256,
+    inFlight: 1,
+    execute: (entries) => {
+      const wishes: Array<ReturnType<typeof wishJson>> = []
+      const outcomes: Array<ReturnType<typeof outcomeJson>> = []
+      entries.forEach((entry, ord) => {
+        if ("wish" in entry) wishes.push(wishJson(entry.wish, ord))
+        else outcomes.push(outcomeJson(entry.outcome, ord))
+      })
+      return Effect.flatMap(rows(sql, Verdict, decideSql, [JSON.stringify(wishes), JSON.stringify(outcomes)]), (found) => {
+        const answers = new Array<Verdict | undefined>(entries.length).fill(undefined)
+        for (const verdict of found) answers[verdict.ord] = verdict
+        loose = wishes.length === 0
+        if (!loose || sealing) return Effect.succeed(answers)
+        sealing = true
+        return Effect.as(Effect.forkIn(seal, scope), answers)
+      })
+    }
   })
   return VaultStore.of({
-    decide: (wish) => Effect.mapError(decide(wish), unavailable("decide")),
-    record: (outcome) => Effect.mapError(record(outcome), unavailable("record"))
+    decide: (wish) => Effect.flatMap(Effect.mapError(ask({ wish }), unavailable("decide")), (verdict) =>
+      verdict === undefined ? Effect.die(new Error("Bug: a call without a decision")) : Effect.succeed(verdict)),
+    record: (outcome) => Effect.asVoid(Effect.mapError(ask({ outcome }), unavailable("record")))
   })
 })
 

@@ -1,15 +1,14 @@
 /** Starting the proxy, and a Stripe that takes no connection. */
 import { assert, describe, it } from "@effect/vitest"
-import { Database } from "@purser/postgres"
-import { checkProxy, ProxyDatabase, ProxyServer, VaultDesk } from "@purser/spend-cap-proxy"
+import { checkProxy, ProxyServer, VaultDesk } from "@purser/spend-cap-proxy"
 import { StripeSim } from "@purser/stripe-sim"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { chargeForm, makeVault, proxyLayer, raw, realKey, used, world } from "./support/world.ts"
+import { chargeForm, databases, makeVault, proxyLayer, raw, realKey, used, world } from "./support/world.ts"
 
-const database = ProxyDatabase.migrated(Database.layerMemory)
+const [[, database]] = databases
 const stripeKey = Redacted.make(realKey)
 
 describe("settings", () => {
@@ -103,6 +102,6 @@ describe("the audit trail", () => {
       for (const statement of [`update purser.audit set verdict = 'x'`, `delete from purser.audit where vault_id = '${id}'`, "truncate purser.audit"]) {
         assert.strictEqual((yield* Effect.flip(sql.unsafe(statement)))._tag, "SqlError")
       }
-      assert.strictEqual((yield* sql`select 1 from purser.audit`).length, 1)
+      assert.strictEqual((yield* sql`select 1 from purser.audit where vault_id = ${id}`).length, 1)
     }).pipe(Effect.provide(world(database))))
 })

@@ -1,11 +1,11 @@
 /** Every way round the cap that is known, each as a hostile client would try it. The judge is the simulator: what reached it, and what was paid. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Database, DatabaseClock } from "@purser/postgres"
-import { ProxyDatabase, ProxyServer, VaultAdmin } from "@purser/spend-cap-proxy"
+import { DatabaseClock } from "@purser/postgres"
+import { ProxyServer, VaultAdmin } from "@purser/spend-cap-proxy"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect } from "effect"
 import { gzipSync } from "node:zlib"
-import { call, chargeForm, makeVault, paid, raw, type RawOptions, realKey, refusal, sdk, used, world } from "./support/world.ts"
+import { call, chargeForm, databases, makeVault, paid, raw, type RawOptions, realKey, refusal, sdk, trailOf, used, world } from "./support/world.ts"
 
 const reached = Effect.map(Effect.flatMap(StripeSim, (sim) => sim.requests), (requests) => requests.length)
 
@@ -94,7 +94,7 @@ const cases = [
   closed("DELETE", "/v1/customers/cus_1", "DELETE")
 ]
 
-const database = ProxyDatabase.migrated(Database.layerMemory)
+const [[, database]] = databases
 
 layer(world(database), { excludeTestServices: true })("refused before anything is sent", (it) => {
   it.effect.each(cases)("%s", ([, path, options, status, code, allow]) =>
@@ -110,7 +110,7 @@ layer(world(database), { excludeTestServices: true })("refused before anything i
       assert.strictEqual(yield* reached, before)
       assert.deepStrictEqual(yield* used(id), { heldMinor: 0, paidMinor: 0, payments: 0, calls: 0 })
       // The refusal is on the trail with what was asked.
-      const [created, line] = yield* (yield* VaultAdmin).log({ vault: id, after: 0, limit: 10 })
+      const [created, line] = yield* trailOf(id)
       assert.strictEqual(created?.act, "created")
       assert.strictEqual(line?.verdict, "refused")
     }))
@@ -306,7 +306,7 @@ layer(world(database), { excludeTestServices: true })("refused before anything i
         yield* raw(proxy, `/v1/charges/${vaultKey}`, { vaultKey, key: vaultKey })
       ]
       assert.deepStrictEqual(got.map(({ status }) => status), [400, 400, 404])
-      const trail = JSON.stringify(yield* (yield* VaultAdmin).log({ vault: id, after: 0, limit: 100 }))
+      const trail = JSON.stringify(yield* trailOf(id))
       assert.notInclude(trail, vaultKey)
       assert.include(trail, "vk_…")
     }))

@@ -1,11 +1,10 @@
 /** Stripe's SDK through the proxy and without it: the same calls, the same faults, the same outcomes, to the header. */
 import { assert, describe, it } from "@effect/vitest"
-import { Database } from "@purser/postgres"
-import { ProxyDatabase, ProxyServer } from "@purser/spend-cap-proxy"
+import { ProxyServer } from "@purser/spend-cap-proxy"
 import { type Fault, StripeSim } from "@purser/stripe-sim"
 import { Effect } from "effect"
 import { Stripe } from "stripe"
-import { makeVault, world } from "./support/world.ts"
+import { databases, makeVault, world } from "./support/world.ts"
 
 /** Ids and moments, in the order of their appearance. */
 const normal = () => {
@@ -126,7 +125,7 @@ const proxied = (retries: number) =>
     const proxy = yield* ProxyServer
     const { key } = yield* makeVault({ expectedMinor: 10_000_000 })
     return yield* observe(key, proxy, retries)
-  }).pipe(Effect.provide(world(ProxyDatabase.migrated(Database.layerMemory))))
+  }).pipe(Effect.provide(world(databases[0][1])))
 
 describe("Stripe's SDK", () => {
   it.live.each([0, 2])("sees through the proxy what it sees without it, with %i retries of its own", (retries) =>

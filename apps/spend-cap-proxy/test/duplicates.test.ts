@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ProxyServer, VaultAdmin } from "@purser/spend-cap-proxy"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect, Fiber, Redacted } from "effect"
-import { call, chargeForm, databases, makeVault, newVault, paid, raw, type RawAnswer, refusal, sdk, used, world } from "./support/world.ts"
+import { call, chargeForm, databases, makeVault, newVault, paid, raw, type RawAnswer, refusal, sdk, trailOf, used, world } from "./support/world.ts"
 
 const answers = (got: ReadonlyArray<RawAnswer>) => new Set(got.map(({ json }) => json.id))
 
@@ -122,7 +122,7 @@ describe("without the guard", () => {
       const got = yield* Effect.all([charge("a"), charge("b"), charge("c")], { concurrency: "unbounded" })
       assert.deepStrictEqual(got.map(({ status }) => status).toSorted(), [200, 200, 403])
       assert.deepStrictEqual(yield* paid, { payments: 2, amountMinor: 1000 })
-      const trail = yield* (yield* VaultAdmin).log({ vault: id, after: 0, limit: 100 })
+      const trail = yield* trailOf(id)
       assert.strictEqual(trail.filter(({ act }) => act === "decision").length, 3)
       assert.strictEqual(trail.filter(({ act, verdict }) => act === "result" && verdict === "paid").length, 2)
       assert.isTrue(trail.filter(({ act }) => act === "result").every(({ decision, requestId }) => decision !== null && requestId?.startsWith("req_")))
@@ -210,7 +210,7 @@ for (const [name, database] of databases) {
         assert.strictEqual((yield* charge()).json.error.code, "idempotency_key_stopped")
         assert.strictEqual((yield* charge("other")).json.error.code, "spend_cap_exceeded")
         assert.deepStrictEqual(yield* paid, { payments: 2, amountMinor: 800 })
-        const alarms = (yield* (yield* VaultAdmin).log({ vault: id, after: 0, limit: 100 })).filter(({ act }) => act === "alarm")
+        const alarms = (yield* trailOf(id)).filter(({ act }) => act === "alarm")
         assert.deepStrictEqual(alarms.map(({ amountMinor, code, idempotencyKey }) => [code, idempotencyKey, amountMinor]), [["stripe_repeated_a_key", "same", 400]])
         assert.match(alarms[0]!.detail!, /with ch_\S+ before, now with ch_\S+:/)
       }).pipe(Effect.provide(world(database))))

@@ -87,7 +87,7 @@ describe("a store that is away for a day", () => {
         first_key: null, first_route: null, request_body: null, answer: null, object_id: null, object_kind: null
       } as const
       yield* timely({ store, decideMs: 5000, waitingMax: 1 }).record({
-        verdict, kind: "charge", key: "k", effect: "paid", objectId: "ch_1", intentId: null, amountMinor: 1, status: 200, requestId: null, detail: null, answer: null
+        verdict, kind: "charge", key: "k", effect: "paid", objectId: "ch_1", intentId: null, amountMinor: 1, status: 200, requestId: null, replayed: false, detail: null, answer: null
       })
       yield* TestClock.adjust("24 hours")
       const before = tries

@@ -226,7 +226,7 @@ layer(world, { excludeTestServices: true })("through the proxy", (it) => {
       yield* raw(proxy, "/v1/none", {})
       assert.isFalse(socket.destroyed)
       finish()
-      const settled: Effect.Effect<void, never, VaultAdmin> = Effect.suspend(() =>
+      const settled: Effect.Effect<void, never, VaultAdmin | VaultStore> = Effect.suspend(() =>
         Effect.flatMap(Effect.orDie(used(id)), ({ paidMinor }) => paidMinor === 100 ? Effect.void : Effect.andThen(Effect.sleep(5), settled)))
       yield* settled
       assert.deepStrictEqual(yield* used(id), { heldMinor: 0, paidMinor: 100, payments: 1, calls: 1 })

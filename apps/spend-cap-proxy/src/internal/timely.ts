@@ -23,7 +23,7 @@ const forwards = (verdict: Verdict): boolean => verdict.verdict === "permitted" 
 /** What was never sent. */
 export const unsent = (wish: Wish, verdict: Verdict): Outcome => ({
   verdict, kind: wish.kind, key: verdict.first_key ?? wish.key, effect: "nothing", objectId: null, intentId: null, amountMinor: null, status: null, requestId: null,
-  detail: "decided too late, not sent", answer: null
+  replayed: false, detail: "decided too late, not sent", answer: null
 })
 
 /** Waits at most so long for a fiber that goes on; `undefined` when it was not done. Also where nothing is interruptible. */
@@ -56,7 +56,7 @@ export const make = ({ decideMs, store, waitingMax }: TimelyOptions) => {
       if (unrecorded >= waitingMax) return unwritten(outcome, "too many wait for the store")
       unrecorded += 1
       return Effect.gen(function*() {
-        const first = yield* Effect.forkDetach(store.record(outcome))
+        const first = yield* Effect.forkDetach(store.record(outcome), { startImmediately: true })
         const rest = Effect.catch(Fiber.join(first), (error) => insist(outcome, error))
         yield* Effect.forkDetach(Effect.ensuring(rest, Effect.sync(() => void (unrecorded -= 1))))
         yield* within(first, decideMs)
@@ -68,7 +68,7 @@ export const make = ({ decideMs, store, waitingMax }: TimelyOptions) => {
       if (undecided >= waitingMax) return yield* late("too many calls wait for it")
       const startedMs = yield* Clock.currentTimeMillis
       undecided += 1
-      const fiber = yield* Effect.forkDetach(Effect.ensuring(store.decide(wish), Effect.sync(() => void (undecided -= 1))))
+      const fiber = yield* Effect.forkDetach(Effect.ensuring(store.decide(wish), Effect.sync(() => void (undecided -= 1))), { startImmediately: true })
       const exit = yield* within(fiber, decideMs)
       // A process that was stopped itself finds its timer and the answer at once.
       if (exit !== undefined && (Exit.isFailure(exit) || (yield* Clock.currentTimeMillis) - startedMs <= decideMs)) return yield* exit

@@ -6,7 +6,11 @@
  * currency has one vault, unless another one was made apart on purpose.
  *
  * A hold belongs to a Stripe account ("" for the key's own). A hold is room under the cap for one payment: `held` while money may still move, `paid`, or `released` on evidence that
- * it never will. A call is one idempotency key; `doubts` counts its attempts whose outcome nobody knows.
+ * it never will; `open` counts its attempts whose outcome nobody knows. It is `doubtful` when Stripe answered one of them with a 5xx of its own: that
+ * one may have paid and be forgotten, so that the next takes room of its own, in a hold that names this one as its `earlier_id`.
+ *
+ * A call is one idempotency key; `doubts` counts its attempts whose outcome nobody knows, `remembered` says that Stripe has been seen to repeat its
+ * answer, and `refund_minor` is what the key has of the allowance for refunds.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -61,6 +65,9 @@ export default Effect.gen(function*() {
     first_key text not null,
     request_body text,
     answer text,
+    open integer not null default 1,
+    doubtful boolean not null default false,
+    earlier_id bigint,
     made_at timestamptz not null
   ) with (fillfactor = 80)`
   yield* sql`create unique index holds_intent on purser.holds (vault_id, intent_id) where intent_id is not null`
@@ -75,6 +82,8 @@ export default Effect.gen(function*() {
     hold_id bigint,
     object_id text,
     stopped boolean not null default false,
+    remembered boolean not null default false,
+    refund_minor bigint,
     doubts integer not null,
     final boolean not null,
     first_at timestamptz not null,

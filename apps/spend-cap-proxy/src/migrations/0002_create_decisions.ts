@@ -1,7 +1,6 @@
 /**
- * `purser.decide` and `purser.record`: what happens before a call is forwarded, and after. Both take a batch as JSON, lock
- * the vaults of the batch in the order of their ids, and only then look, so that all processes of one store together
- * permit exactly what fits.
+ * `purser.decide`: in one statement, what came of earlier calls is written down (`purser.record`), and then it is decided about new ones. It takes both as
+ * JSON, locks their vaults in the order of their ids, and only then looks, so that all processes of one store together permit exactly what fits.
  *
  * A key that Stripe may have forgotten (it keeps them for at least 24 hours) begins a new round, which is counted again:
  * after that time the same key is a new payment at Stripe.
@@ -9,7 +8,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-const decide = `create function purser.decide(batch jsonb)
+const decide = `create function purser.decide(batch jsonb, outcomes jsonb)
 returns table (ord integer, verdict text, code text, vault_id text, seq bigint, hold_id bigint, round integer,
   cap_minor bigint, used_minor bigint, period text, vault_currency text, first_key text, first_route text, request_body text, answer text, object_id text, object_kind text)
 language plpgsql as $$
@@ -20,11 +19,21 @@ declare
   k purser.calls%rowtype;
   killed boolean;
   known boolean;
+  again boolean;
   current text;
   dirty boolean := false;
+  alarmed boolean := false;
 begin
-  perform 1 from purser.vaults w where w.id in (select y.vault_id from purser.vault_keys y where y.key_hash in (select b ->> 'keyHash' from jsonb_array_elements(batch) b))
-    order by w.id for update;
+  perform 1 from purser.vaults w where w.id in (
+      select y.vault_id from purser.vault_keys y where y.key_hash in (select b ->> 'keyHash' from jsonb_array_elements(batch) b)
+      union all select b ->> 'vaultId' from jsonb_array_elements(outcomes) b
+    ) order by w.id for update;
+  if outcomes <> '[]' then alarmed := purser.record(outcomes); end if;
+  if batch = '[]' then
+    -- What came of calls may be lost with the machine: their room stands until their keys come again. What is decided may not.
+    if not alarmed then perform set_config('synchronous_commit', 'off', true); end if;
+    return;
+  end if;
   select s.killed into killed from purser.kill_switch s;
   for c in
     select x.*, y.vault_id as opens, y.expires_at, y.revoked_at from jsonb_to_recordset(batch) as x("ord" integer, "keyHash" text, "kind" text, "method" text, "path" text, "key" text,
@@ -32,7 +41,7 @@ begin
       left join purser.vault_keys y on y.key_hash = x."keyHash" order by y.vault_id, x.ord
   loop
     ord := c.ord; verdict := 'permitted'; code := null; vault_id := null; hold_id := null; round := 0;
-    first_key := null; first_route := null; request_body := null; answer := null; object_id := null; object_kind := null; seq := null; known := false;
+    first_key := null; first_route := null; request_body := null; answer := null; object_id := null; object_kind := null; seq := null; known := false; again := false;
     -- Calls of one vault follow each other, and its row is written once for all of them.
     if c.opens is distinct from current or current is null then
       if dirty then
@@ -81,7 +90,8 @@ begin
           elsif c.customer is null then
             code := 'customer_required';
           else
-            select * into h from purser.holds x where x.vault_id = v.id and x.customer = c.customer and x.account = c.account and x.state <> 'released' order by x.id limit 1;
+            select * into h from purser.holds x where x.vault_id = v.id and x.customer = c.customer and x.account = c.account and x.state <> 'released'
+              order by x.state = 'paid' desc, x.answer is not null desc, x.id desc limit 1;
             if h.id is not null then
               hold_id := h.id;
               if c.kind = 'confirm' or h.amount_minor <> c."amountMinor" or h.kind <> c.kind then
@@ -92,7 +102,8 @@ begin
                 answer := h.answer; object_id := h.object_id; object_kind := h.kind;
               else
                 verdict := 'resumed'; first_key := h.first_key; request_body := h.request_body;
-                select * into k from purser.calls x where x.vault_id = v.id and x.hold_id = h.id order by x.first_at limit 1;
+                select * into k from purser.calls x where x.vault_id = v.id and x.idempotency_key = h.first_key order by x.round desc limit 1;
+                select * into h from purser.holds x where x.id = k.hold_id;
                 round := k.round; first_route := k.route;
                 if k.first_at <= purser.now() - interval '23 hours' then code := 'duplicate_in_doubt';
                 elsif k.stopped then code := 'idempotency_key_stopped';
@@ -102,18 +113,20 @@ begin
           end if;
         end if;
 
-        if code is null and verdict = 'permitted' then
-          if not known and v.max_calls is not null and v.calls >= v.max_calls then
+        if code is null and verdict in ('permitted', 'resumed') then
+          -- Stripe answered the last attempt with a 5xx and may have forgotten it: this one may pay a second time.
+          again := (known or verdict = 'resumed') and c.kind in ('charge', 'intent') and coalesce(h.state = 'held' and h.doubtful and not k.remembered, false);
+          if verdict = 'permitted' and not known and v.max_calls is not null and v.calls >= v.max_calls then
             code := 'call_limit_reached';
           elsif c.kind = 'refund' then
-            if not known then
+            if not known or k.refund_minor is null then
               if v.refunded_minor + c."amountMinor" > v.paid_minor then code := 'refund_limit_exceeded';
-              else v.refunded_minor := v.refunded_minor + c."amountMinor";
+              else v.refunded_minor := v.refunded_minor + c."amountMinor"; dirty := true;
               end if;
             end if;
           elsif v.customers is not null and not (coalesce(h.customer, c.customer, '') = any (v.customers)) then
             code := 'customer_not_allowed';
-          elsif h.id is null or h.state = 'released' then
+          elsif h.id is null or h.state = 'released' or again then
             -- Room is taken here and nowhere else.
             if h.id is null and c.currency is distinct from v.currency then code := 'currency_not_allowed';
             elsif v.max_per_charge_minor is not null and coalesce(h.amount_minor, c."amountMinor") > v.max_per_charge_minor then code := 'charge_too_large';
@@ -123,11 +136,16 @@ begin
                 values (v.id, case when c.kind = 'confirm' then 'intent' else c.kind end, c.account, c.customer, c."amountMinor", 'held', c."intentId", c."intentId", c.key,
                   case when v.duplicate_guard then c.body end, purser.now())
                 returning * into h;
-              v.held_minor := v.held_minor + h.amount_minor;
+            elsif again then
+              insert into purser.holds (vault_id, kind, account, customer, amount_minor, state, first_key, request_body, earlier_id, made_at)
+                values (v.id, h.kind, h.account, h.customer, h.amount_minor, 'held', h.first_key, h.request_body, h.id, purser.now())
+                returning * into h;
             else
-              update purser.holds x set state = 'held' where x.id = h.id;
-              v.held_minor := v.held_minor + h.amount_minor;
+              update purser.holds x set state = 'held', open = x.open + 1, earlier_id = null, request_body = case when v.duplicate_guard then coalesce(x.request_body, c.body) end where x.id = h.id;
             end if;
+            if code is null then v.held_minor := v.held_minor + h.amount_minor; dirty := true; end if;
+          elsif known or verdict = 'resumed' then
+            update purser.holds x set open = x.open + 1 where x.id = h.id;
           end if;
           hold_id := h.id;
         end if;
@@ -145,14 +163,15 @@ begin
         if known then
           -- Counted before, as a call too.
           verdict := 'replayed';
-          update purser.calls x set doubts = x.doubts + 1 where x.vault_id = v.id and x.idempotency_key = c.key and x.round = k.round;
+          update purser.calls x set doubts = x.doubts + 1, hold_id = h.id, refund_minor = case when c.kind = 'refund' then c."amountMinor" end
+            where x.vault_id = v.id and x.idempotency_key = c.key and x.round = k.round;
         else
-          insert into purser.calls (vault_id, idempotency_key, round, fingerprint, route, hold_id, doubts, final, first_at)
-            values (v.id, c.key, decide.round, c.fingerprint, c.method || ' ' || c.path, h.id, 1, false, purser.now());
+          insert into purser.calls (vault_id, idempotency_key, round, fingerprint, route, hold_id, refund_minor, doubts, final, first_at)
+            values (v.id, c.key, decide.round, c.fingerprint, c.method || ' ' || c.path, h.id, case when c.kind = 'refund' then c."amountMinor" end, 1, false, purser.now());
         end if;
       end if;
     elsif verdict = 'resumed' then
-      update purser.calls x set doubts = x.doubts + 1 where x.vault_id = v.id and x.idempotency_key = decide.first_key and x.round = k.round;
+      update purser.calls x set doubts = x.doubts + 1, hold_id = h.id where x.vault_id = v.id and x.idempotency_key = decide.first_key and x.round = k.round;
     end if;
     if verdict = 'permitted' then
       v.calls := v.calls + 1; dirty := true;
@@ -168,23 +187,25 @@ begin
   end if;
 end $$`
 
-const record = `create function purser.record(batch jsonb) returns void language plpgsql as $$
+const record = `create function purser.record(batch jsonb) returns boolean language plpgsql as $$
 declare
   c record;
   v purser.vaults%rowtype;
   h purser.holds%rowtype;
   k purser.calls%rowtype;
+  earlier bigint;
   amount bigint;
+  in_doubt boolean;
+  alarmed boolean := false;
   dirty boolean := false;
 begin
-  perform 1 from purser.vaults w where w.id in (select b ->> 'vaultId' from jsonb_array_elements(batch) b) order by w.id for update;
   for c in
     select x.* from jsonb_to_recordset(batch) as x("ord" integer, "seq" bigint, "vaultId" text, "kind" text, "key" text, "round" integer, "holdId" bigint,
-      "effect" text, "objectId" text, "intentId" text, "amountMinor" bigint, "status" integer, "requestId" text, "detail" text, "answer" text) order by x."vaultId", x.ord
+      "effect" text, "objectId" text, "intentId" text, "amountMinor" bigint, "status" integer, "requestId" text, "replayed" boolean, "detail" text, "answer" text) order by x."vaultId", x.ord
   loop
     if c."vaultId" is distinct from v.id then
       if dirty then
-        update purser.vaults w set held_minor = v.held_minor, paid_minor = v.paid_minor, payments = v.payments where w.id = v.id;
+        update purser.vaults w set held_minor = v.held_minor, paid_minor = v.paid_minor, refunded_minor = v.refunded_minor, payments = v.payments where w.id = v.id;
       end if;
       select * into v from purser.vaults w where w.id = c."vaultId";
       dirty := false;
@@ -192,17 +213,55 @@ begin
     h := null; k := null;
     if c.kind in ('charge', 'intent', 'confirm', 'refund') then
       update purser.calls x set
-          doubts = case when c.effect in ('paid', 'held', 'declined', 'canceled') then 0 when c.effect = 'nothing' then greatest(x.doubts - 1, 0) else x.doubts end,
-          final = x.final or c.effect in ('paid', 'held', 'declined', 'canceled'),
+          doubts = case when c.effect in ('paid', 'held', 'declined', 'canceled', 'read') then 0 when c.effect = 'nothing' then greatest(x.doubts - 1, 0) else x.doubts end,
+          final = x.final or c.effect in ('paid', 'held', 'declined', 'canceled', 'read'),
+          remembered = x.remembered or c.replayed,
           stopped = x.stopped or c.effect in ('paid', 'held') and coalesce(x.object_id <> c."objectId", false),
           object_id = coalesce(x.object_id, c."objectId")
         where x.vault_id = c."vaultId" and x.idempotency_key = c.key and x.round = c.round
         returning * into k;
     end if;
+    if k.refund_minor is not null and (c.effect = 'declined' or c.effect = 'nothing' and k.doubts = 0 and not k.final) then
+      update purser.calls x set refund_minor = null where x.vault_id = k.vault_id and x.idempotency_key = k.idempotency_key and x.round = k.round;
+      v.refunded_minor := v.refunded_minor - k.refund_minor; dirty := true;
+    end if;
     if c."holdId" is not null then
       select * into h from purser.holds x where x.id = c."holdId";
     elsif c."intentId" is not null then
       select * into h from purser.holds x where x.vault_id = c."vaultId" and x.intent_id = c."intentId";
+    end if;
+    in_doubt := c.effect = 'unknown' and c.status >= 500 and not c.replayed and c.kind in ('charge', 'intent');
+    if h.earlier_id is not null and h.state = 'released' and c.replayed and k.hold_id = h.earlier_id then
+      -- Written down before.
+      select * into h from purser.holds x where x.id = k.hold_id;
+    end if;
+    if h.earlier_id is not null and h.state = 'held' and h.object_id is null and not h.doubtful and h.open <= 1 and (c.effect = 'nothing' or c.replayed) then
+      -- This attempt did nothing of its own, or was given an earlier one's answer: its room is free, and the answer belongs to the hold before.
+      earlier := h.earlier_id;
+      update purser.holds x set state = 'released', request_body = null where x.id = h.id;
+      update purser.calls x set hold_id = earlier where x.vault_id = v.id and x.idempotency_key = c.key and x.round = c.round;
+      v.held_minor := v.held_minor - h.amount_minor; dirty := true;
+      select * into h from purser.holds x where x.id = earlier;
+      if c.replayed and c.effect <> 'unknown' then
+        update purser.holds x set doubtful = false where x.id = h.id;
+        h.doubtful := false;
+      end if;
+    elsif h.state = 'held' and c.effect = 'nothing' then
+      update purser.holds x set open = greatest(x.open - 1, 0) where x.id = h.id;
+    end if;
+    if h.state = 'held' and h.doubtful and not c.replayed and c.kind in ('charge', 'intent') and (c.effect in ('paid', 'held') or in_doubt) then
+      -- Two attempts were under way in one room, and the other one was answered with a 5xx: each may have paid. Both are counted, whether they fit or not.
+      insert into purser.holds (vault_id, kind, account, customer, amount_minor, state, first_key, request_body, doubtful, made_at)
+        values (v.id, h.kind, h.account, h.customer, h.amount_minor, 'held', h.first_key, h.request_body, true, purser.now());
+      v.held_minor := v.held_minor + h.amount_minor; dirty := true; alarmed := true;
+      insert into purser.audit (at, vault_id, act, decision, idempotency_key, amount_minor, currency, customer, verdict, code, status, request_id, detail)
+        values (purser.now(), v.id, 'alarm', c.seq, c.key, h.amount_minor, v.currency, h.customer, c.effect, 'attempts_overlapped', c.status, c."requestId",
+          'two attempts with this key were under way at once, and the other one was answered with a 5xx: both are counted');
+      update purser.holds x set doubtful = in_doubt where x.id = h.id;
+      h.doubtful := in_doubt;
+    elsif h.state = 'held' and in_doubt then
+      update purser.holds x set doubtful = true where x.id = h.id;
+      h.doubtful := true;
     end if;
     if h.id is not null and k.object_id <> c."objectId" then
       -- One key has two objects: Stripe has carried it out twice. The second is counted too, whether it fits or not, and the key ends.
@@ -213,7 +272,7 @@ begin
         if c.effect = 'paid' then v.paid_minor := v.paid_minor + amount; v.payments := v.payments + 1;
         else v.held_minor := v.held_minor + amount;
         end if;
-        dirty := true;
+        dirty := true; alarmed := true;
         insert into purser.audit (at, vault_id, act, decision, idempotency_key, amount_minor, currency, customer, verdict, code, status, request_id, detail)
           values (purser.now(), v.id, 'alarm', c.seq, c.key, amount, v.currency, h.customer, c.effect, 'stripe_repeated_a_key', c.status, c."requestId",
             'this key was answered with ' || k.object_id || ' before, now with ' || c."objectId" || ': both are counted, and the key is stopped');
@@ -237,13 +296,14 @@ begin
         if v.duplicate_guard and exists (
           select 1 from purser.holds x where x.vault_id = v.id and x.customer = h.customer and x.account = h.account and x.state = 'paid' and x.id <> h.id
         ) then
+          alarmed := true;
           insert into purser.audit (at, vault_id, act, decision, idempotency_key, amount_minor, currency, customer, verdict, code, status, request_id, detail)
             values (purser.now(), v.id, 'alarm', c.seq, c.key, amount, v.currency, h.customer, 'paid', 'customer_paid_twice', c.status, c."requestId",
               'this customer has another paid charge under the duplicate guard');
         end if;
       elsif h.state = 'held' and (
-        c.effect = 'canceled' and (h.intent_id is null or h.intent_id is not distinct from c."intentId")
-        or c.kind in ('charge', 'intent') and h.intent_id is null and (c.effect = 'declined' or c.effect = 'nothing' and k.doubts = 0 and not k.final)
+        c.effect = 'canceled' and (h.intent_id is null and not h.doubtful or h.intent_id is not distinct from c."intentId")
+        or c.kind in ('charge', 'intent') and h.intent_id is null and not h.doubtful and (c.effect = 'declined' or c.effect = 'nothing' and k.doubts = 0 and not k.final)
         -- A confirmation that took room for an intent of others, and is the only one that did.
         or c.kind = 'confirm' and c.effect = 'nothing' and h.first_key = c.key and not k.final
           and not exists (select 1 from purser.calls x where x.hold_id = h.id and (x.doubts > 0 or x.final))
@@ -259,8 +319,9 @@ begin
       values (purser.now(), c."vaultId", 'result', c.seq, c.key, h.amount_minor, case when h.id is not null then v.currency end, c.effect, c.status, c."requestId", c.detail);
   end loop;
   if dirty then
-    update purser.vaults w set held_minor = v.held_minor, paid_minor = v.paid_minor, payments = v.payments where w.id = v.id;
+    update purser.vaults w set held_minor = v.held_minor, paid_minor = v.paid_minor, refunded_minor = v.refunded_minor, payments = v.payments where w.id = v.id;
   end if;
+  return alarmed;
 end $$`
 
 export default Effect.gen(function*() {

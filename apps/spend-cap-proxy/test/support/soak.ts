@@ -5,7 +5,7 @@
 import { ProxyServer, VaultAdmin } from "@purser/spend-cap-proxy"
 import { type FaultAction, StripeSim } from "@purser/stripe-sim"
 import { Context, Effect, Layer } from "effect"
-import { makeVault, paid, proxyLayer, raw, type RawAnswer } from "./world.ts"
+import { makeVault, paid, proxyLayer, raw, type RawAnswer, settled } from "./world.ts"
 
 /** How a soak is run. */
 export interface SoakOptions {
@@ -104,6 +104,7 @@ export const soak = Effect.fnUntraced(function*({ actions, clients, expectedMino
   yield* sim.rollForward
   // Every key once more, in fair weather: what can be known is known then.
   for (const [key, { body, path }] of forms) yield* Effect.ignore(raw(first, path, { vaultKey, key, body }))
+  yield* settled
   const { capMinor, heldMinor, paidMinor } = yield* admin.show(id)
   const moved = yield* paid
   const report: SoakReport = { capMinor, heldMinor, paidMinor, movedMinor: moved.amountMinor, payments: moved.payments, refusedOverCap, broken, faults: ordered }

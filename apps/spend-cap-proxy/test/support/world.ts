@@ -3,9 +3,10 @@ import { Database, type DatabaseServices } from "@purser/postgres"
 import { layerPostgresEmpty } from "@purser/postgres/TestDatabase"
 import { type NewVault, ProxyDatabase, type ProxyOptions, ProxyServer, VaultAdmin, VaultStore } from "@purser/spend-cap-proxy"
 import { StripeSim, type StripeSimOptions } from "@purser/stripe-sim"
-import { Data, Effect, Layer, Redacted } from "effect"
+import { Data, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { request as httpRequest } from "node:http"
 import { Stripe } from "stripe"
+import { afterAll } from "@effect/vitest"
 
 /** The key that only the proxy knows. */
 export const realKey = "rk_test_realkeyofthetests"
@@ -16,10 +17,17 @@ export const newVault = (more: Partial<NewVault> = {}): NewVault => ({
   maxPerChargeMinor: null, maxCalls: null, duplicateGuard: false, expiresAtMs: null, separateReason: "each test has a cap of its own", ...more
 })
 
+/** One database for all tests of a file, each of which has a vault of its own: opening one takes longer than most of them. */
+const once = <E>(database: Layer.Layer<DatabaseServices, E>): Layer.Layer<DatabaseServices, E> => {
+  const scope = Scope.makeUnsafe()
+  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  return Layer.effectContext(Effect.runSync(Effect.cached(Layer.buildWithScope(database, scope))))
+}
+
 /** Both kinds of store. */
 export const databases = [
-  ["pglite", ProxyDatabase.migrated(Database.layerMemory)],
-  ["postgres", ProxyDatabase.migrated(layerPostgresEmpty)]
+  ["pglite", once(ProxyDatabase.migrated(Database.layerMemory))],
+  ["postgres", once(ProxyDatabase.migrated(layerPostgresEmpty))]
 ] as const
 
 /** A proxy in front of the simulator of the context. */
@@ -41,9 +49,20 @@ export const makeVault = Effect.fnUntraced(function*(more: Partial<NewVault> = {
   return { id: vault.id, key: Redacted.value(key) }
 })
 
+/** Waits until what this process has answered is written down: a decision, here about a key that is none, comes after it. */
+export const settled = Effect.flatMap(VaultStore, (store) =>
+  store.decide({
+    vaultKey: Redacted.make("none"), kind: "read", method: "GET", path: "/v1/charges", key: null, fingerprint: null, amountMinor: null, currency: null, customer: null,
+    account: "", intentId: null, body: null, fetched: false, problem: null
+  }))
+
+/** The audit trail of a vault. */
+export const trailOf = (vault: string) =>
+  Effect.andThen(settled, Effect.flatMap(VaultAdmin, (admin) => admin.log({ vault, after: 0, limit: 1000 })))
+
 /** What a vault has used. */
 export const used = (id: string) =>
-  Effect.map(Effect.flatMap(VaultAdmin, (admin) => admin.show(id)), ({ calls, heldMinor, paidMinor, payments }) => ({ heldMinor, paidMinor, payments, calls }))
+  Effect.map(Effect.andThen(settled, Effect.flatMap(VaultAdmin, (admin) => admin.show(id))), ({ calls, heldMinor, paidMinor, payments }) => ({ heldMinor, paidMinor, payments, calls }))
 
 /** All that was paid, by the simulator's books. */
 export const paid = Effect.map(Effect.flatMap(StripeSim, (sim) => sim.books), (books) => ({
