@@ -6,7 +6,7 @@ import * as Dunning from "../src/internal/dunningSql.ts"
 import { boolean, double, integer, text } from "../src/internal/params.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 
-const rows = 10_000
+const rows = 20_000
 
 const fill = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
