@@ -8,7 +8,7 @@ const odd = Schema.Union([Schema.Json, Schema.Literals([1.5, 2 ** 53, -0, 1e308]
 const field = <S extends Schema.Codec<unknown, unknown>>(usual: S) => Arbitrary.schema(Schema.Union([usual, usual, usual, usual, odd]))
 const value = Arbitrary.map(
   Arbitrary.all([field(Schema.String), field(Schema.Int), field(Schema.Finite), field(Schema.Boolean), Arbitrary.schema(Schema.Json), Arbitrary.schema(Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 0, maximum: 9 }))))]),
-  ([text, whole, number, flag, more, kind]): unknown => kind === 0 ? more : kind === 1 ? [text] : kind === 2 ? { text, whole, flag } : { more, flag, text, whole, number }
+  ([text, whole, number, flag, more, kind]): unknown => kind === 0 ? more : kind === 1 ? [text] : kind === 2 ? { text, whole, flag } : kind < 6 ? { text, whole, number, flag } : { more, flag, text, whole, number }
 )
 
 describe("plain records", () => {

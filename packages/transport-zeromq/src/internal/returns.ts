@@ -53,6 +53,7 @@ export interface Returns {
 interface Producer {
   readonly socket: ZmqSocket
   readonly scope: Scope.Closeable
+  readonly back: WayBack
 }
 
 /** Makes the ways back; their sockets are opened when they are first needed, and closed with the scope. */
@@ -64,6 +65,8 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
   yield* Effect.addFinalizer((exit) => Scope.close(outer, exit))
   /** In the order of use, so that the first one is the one that has been silent for the longest. */
   const producers = new Map<string, Producer>()
+  /** The key of the last one. */
+  let latest: string | undefined
   const run = Effect.runForkWith(yield* Effect.context<never>())
 
   // A full or absent producer fails a send at once: it must not hold up the others.
@@ -77,17 +80,21 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
       peerKey: peerKey ?? undefined
     })
 
-  const use = (key: string): ZmqSocket | undefined => {
+  const add = (key: string, one: Producer) => {
+    producers.set(key, one)
+    latest = key
+  }
+  const use = (key: string): Producer | undefined => {
     const known = producers.get(key)
-    if (known === undefined) return undefined
+    if (known === undefined || latest === key) return known
     producers.delete(key)
-    producers.set(key, known)
-    return known.socket
+    add(key, known)
+    return known
   }
   const producer = Effect.fnUntraced(function*(endpoint: Endpoint, peerKey: CurvePublicKey | null) {
     const key = keyOf(endpoint.address, peerKey)
     const known = use(key)
-    if (known !== undefined) return known
+    if (known !== undefined) return known.socket
     for (const [oldest, { scope }] of producers) {
       if (producers.size < options.producersMax) break
       producers.delete(oldest)
@@ -95,7 +102,7 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
     }
     const scope = yield* Scope.fork(outer)
     const socket = yield* Scope.provide(open(endpoint, peerKey), scope)
-    producers.set(key, { socket, scope })
+    add(key, { socket, scope, back: wayBack(endpoint, peerKey) })
     return socket
   }, Effect.uninterruptible)
 
@@ -116,7 +123,7 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
       // Looked up when the answer is there: the producer may have made room for others since, and come back.
       send: (text) => Effect.flatMap(producer(endpoint, peerKey), (socket) => Effect.tapError(socket.send([...before, text]), () => forget(key, socket))),
       post: (text, posted) => {
-        const socket = use(key)
+        const socket = use(key)?.socket
         socket?.post([...before, text], (error) => {
           if (error !== undefined) run(forget(key, socket))
           posted(error)
@@ -143,10 +150,7 @@ export const openReturns = Effect.fnUntraced(function*(options: ReturnsOptions):
       }
       return yield* Effect.result(Effect.as(producer(endpoint, peerKey), wayBack(endpoint, peerKey)))
     }),
-    known: (address, peerKey) => {
-      const known = use(keyOf(address, peerKey))
-      return known === undefined ? undefined : wayBack({ attach: "connect", address, ipv6: address.startsWith("tcp://[") }, peerKey)
-    },
+    known: (address, peerKey) => use(keyOf(address, peerKey))?.back,
     flush: Effect.suspend(() => Effect.forEach([...producers.values()], ({ socket }) => socket.flush, { concurrency: "unbounded", discard: true })).pipe(
       Effect.andThen(Effect.suspend(() => plain?.flush ?? Effect.void))
     )

@@ -42,12 +42,14 @@ export const openRouterPlace = Effect.fnUntraced(function*(
       return Effect.map(openServerSocket(zmq, { kind: "router", endpoints, settings, announced, handover: options.handover, hear: ear.hear }), (socket) => {
         const open = (frames: Frames): Arrival => {
           const { envelope, payload } = openEnvelope(frames, behindForwarder)
+          const whole = envelope[envelope.length - 1]?.length === 0
           return {
             _tag: "Arrival",
             payload,
             back: {
-              key: envelope.length === 1 ? `=${envelope[0]!.toString("latin1")}` : envelope.map((frame) => frame.toString("hex")).join("."),
-              whole: envelope[envelope.length - 1]?.length === 0,
+              // What is answered as a whole shares no frame, and needs no key.
+              key: whole ? "" : envelope.length === 1 ? `=${envelope[0]!.toString("latin1")}` : envelope.map((frame) => frame.toString("hex")).join("."),
+              whole,
               send: (text) => socket.send([...envelope, text]),
               post: (text, posted) => {
                 socket.post([...envelope, text], posted)

@@ -14,15 +14,16 @@ export const makeTypedClient = <Req, Rep, Err, E, R>(
   Effect.map(make(makeTypedWire(messages)), (carried) => {
     const requestMaxBytes = options.requestMaxBytes ?? 1024 * 1024
     const encode = jsonWriter(messages.request)
-    const write = (request: Req): Result.Result<string, TransportError> =>
-      Result.mapError(
-        Result.flatMap(encode(request), (text) =>
-          // Room for the envelope around it.
-          3 * text.length + 1024 > requestMaxBytes && Buffer.byteLength(text) + 1024 > requestMaxBytes
-            ? Result.fail(new MalformedMessage({ detail: `the request is longer than ${requestMaxBytes} bytes`, field: null }))
-            : Result.succeed(text)),
-        (reason) => new TransportError({ reason, chargeKey: null })
-      )
+    const refuse = (reason: MalformedMessage) => Result.fail(new TransportError({ reason, chargeKey: null }))
+    const write = (request: Req): Result.Result<string, TransportError> => {
+      const encoded = encode(request)
+      if (Result.isFailure(encoded)) return refuse(encoded.failure)
+      const text = encoded.success
+      // Room for the envelope around it.
+      return 3 * text.length + 1024 > requestMaxBytes && Buffer.byteLength(text) + 1024 > requestMaxBytes
+        ? refuse(new MalformedMessage({ detail: `the request is longer than ${requestMaxBytes} bytes`, field: null }))
+        : Result.succeed(text)
+    }
     return {
       request: (request) => {
         const text = write(request)

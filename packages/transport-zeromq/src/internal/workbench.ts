@@ -47,6 +47,13 @@ interface Job<Req, Reply> {
   answered: boolean
 }
 
+const defectOf = (defect: unknown) => defect
+/** Calls the handler, which may throw. */
+const begun = <Req, Reply, A, E>(app: ReplyApp<Req, Reply, A, E>, request: Req): Effect.Effect<A, E> => {
+  const made = Result.try({ try: () => app.handle(request), catch: defectOf })
+  return Result.isSuccess(made) ? made.success : Effect.die(made.failure)
+}
+
 /** Makes a workbench with nothing on it. */
 export const makeWorkbench = <Req, Reply, A, E>(
   app: ReplyApp<Req, Reply, A, E>,
@@ -94,21 +101,21 @@ export const makeWorkbench = <Req, Reply, A, E>(
       const { ask, frame, request } = job
       // Its sender has given up and asks again; doing the old request too would make a backlog endless.
       if (clock.currentTimeMillisUnsafe() - frame.atMs > Math.max(0, ask.deadlineMs)) return refuse(job, new Backpressure({ endpoint: label, window: concurrency }))
-      const made = Result.try({ try: () => app.handle(request), catch: (defect) => defect })
-      const effect = Result.isSuccess(made) ? made.success : Effect.die(made.failure)
+      const effect = begun(app, request)
       // One that is done already needs no fiber.
       if (Exit.isExit(effect) && !traces) return ended(job, effect as Exit.Exit<A, E>)
       running.add(job)
       const fiber = Effect.runForkWith(frame.context)(traces ? Tracing.serving(app.span.name, ask.traceparent, effect, app.span.details(request)) : effect)
       job.fiber = fiber
       const exit = fiber.pollUnsafe()
-      if (exit !== undefined) {
+      if (exit === undefined) return follow(job, fiber)
+      running.delete(job)
+      ended(job, exit)
+    }
+    const follow = (job: Job<Req, Reply>, fiber: Fiber.Fiber<A, E>): void => {
+      fiber.addObserver((exit) => {
         running.delete(job)
-        return ended(job, exit)
-      }
-      fiber.addObserver((later) => {
-        running.delete(job)
-        ended(job, later)
+        ended(job, exit)
         next()
       })
     }
