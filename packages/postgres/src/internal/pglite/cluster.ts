@@ -10,6 +10,7 @@ import { Effect, Schema } from "effect"
 import type { Buffer } from "node:buffer"
 import { randomUUID } from "node:crypto"
 import * as Fs from "node:fs"
+import { open } from "node:fs/promises"
 import * as Path from "node:path"
 import { DurableNodeFs, durableStartParams } from "./DurableNodeFs.ts"
 import { loadSeed } from "./seed.ts"
@@ -33,8 +34,10 @@ const flushFolder = (folder: string): void => {
   Fs.closeSync(descriptor)
 }
 
-const unpack = (archive: Buffer, folder: string, fsync: boolean): void => {
+/** Writes the archive's folders and files below `folder`; answers their places. Nothing is flushed. */
+const unpack = (archive: Buffer, folder: string) => {
   const folders = [folder]
+  const files: Array<string> = []
   Fs.mkdirSync(folder, { mode: 0o700 })
   for (const { data, path } of readTar(archive)) {
     const target = Path.join(folder, path)
@@ -42,11 +45,20 @@ const unpack = (archive: Buffer, folder: string, fsync: boolean): void => {
       Fs.mkdirSync(target, { recursive: true, mode: 0o700 })
       folders.push(target)
     } else {
-      Fs.writeFileSync(target, data, { mode: 0o600, flush: fsync })
+      Fs.writeFileSync(target, data, { mode: 0o600 })
+      files.push(target)
     }
   }
-  if (fsync) folders.forEach(flushFolder)
+  return { files, folders }
 }
+
+/** Flushes written files. Many at a time share a commit of the file system's journal; one after the other each waits for its own. */
+const flushFiles = (files: ReadonlyArray<string>) =>
+  Effect.forEach(files, (file) =>
+    Effect.tryPromise({
+      try: () => open(file, "r+").then((handle) => handle.sync().finally(() => handle.close())),
+      catch: failed
+    }), { concurrency: 64, discard: true })
 
 const removeUnfinished = (dataDir: string): void => {
   for (const name of Fs.readdirSync(dataDir)) {
@@ -60,10 +72,12 @@ const ensureCluster = Effect.fnUntraced(function*(dataDir: string, fsync: boolea
   yield* Effect.try({ try: () => removeUnfinished(dataDir), catch: failed })
   if (yield* Effect.sync(() => Fs.existsSync(cluster))) return cluster
   const archive = yield* loadSeed
+  const unfinished = Path.join(dataDir, `${unfinishedPrefix}${randomUUID()}`)
+  const { files, folders } = yield* Effect.try({ try: () => unpack(archive, unfinished), catch: failed })
+  if (fsync) yield* flushFiles(files)
   yield* Effect.try({
     try: () => {
-      const unfinished = Path.join(dataDir, `${unfinishedPrefix}${randomUUID()}`)
-      unpack(archive, unfinished, fsync)
+      if (fsync) folders.forEach(flushFolder)
       Fs.renameSync(unfinished, cluster)
       if (fsync) flushFolder(dataDir)
     },

@@ -4,16 +4,19 @@
  * `initdb` in wasm takes seconds, unpacking its result takes a fraction of one. What is published has the archive beside
  * this module; in the workspace it is kept beside the package's dependencies (or in `PURSER_CACHE_DIR`). It is named by
  * the version of PGlite that made it, written under another name and renamed, and its checksum is tested when it is read,
- * so that half of one is never used. It is only a shortcut: without it, the same archive is made in memory.
+ * so that half of one is never used. It is only a shortcut: without it, the same archive is made in a temporary folder.
  */
 import { PGlite } from "@electric-sql/pglite"
+import { NodeFS } from "@electric-sql/pglite/nodefs"
 import { Config, Effect } from "effect"
-import { Buffer } from "node:buffer"
+import type { Buffer } from "node:buffer"
 import { randomUUID } from "node:crypto"
 import * as Fs from "node:fs"
 import { createRequire } from "node:module"
+import * as Os from "node:os"
 import * as Path from "node:path"
 import * as Zlib from "node:zlib"
+import { type TarEntry, writeTar } from "./tar.ts"
 
 const packageFolder = Path.resolve(import.meta.dirname, "../../..")
 
@@ -24,7 +27,7 @@ const pgliteVersion = (): string => {
   return typeof manifest === "object" && manifest !== null && "version" in manifest ? String(manifest.version) : "unknown"
 }
 
-const seedName = Effect.sync(() => `pglite-${pgliteVersion()}.tar.gz`)
+const seedName = Effect.sync(() => `cluster-${pgliteVersion()}.tar.gz`)
 
 /** Where the archive of this version is kept. */
 export const seedFile = Effect.gen(function*() {
@@ -37,14 +40,24 @@ export const seedFile = Effect.gen(function*() {
 const read = (file: string) => Effect.try(() => Zlib.gunzipSync(Fs.readFileSync(file)))
 const shipped = Effect.flatMap(seedName, (name) => read(Path.join(import.meta.dirname, name)))
 
-/** Runs initdb in memory; seconds. The archive is a plain tar. */
-const initdb = Effect.promise(() =>
-  PGlite.create().then((db) =>
-    db.exec("CHECKPOINT")
-      .then(() => db.dumpDataDir("none"))
-      .then((archive) => archive.arrayBuffer())
-      .then((bytes) => db.close().then(() => Buffer.from(bytes)))
-  )
+const entriesOf = (folder: string): ReadonlyArray<TarEntry> =>
+  Fs.readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry) => {
+    const file = Path.join(entry.parentPath, entry.name)
+    const path = Path.relative(folder, file).split(Path.sep).join("/")
+    return entry.isDirectory() ? { path: `${path}/`, data: undefined } : { path, data: Fs.readFileSync(file) }
+  }).sort((one, other) => one.path < other.path ? -1 : 1)
+
+/**
+ * Runs initdb; seconds. The cluster is closed before it is read: one that PGlite dumps while it is open begins with a
+ * recovery, which flushes each of its thousand files.
+ */
+const initdb = Effect.acquireUseRelease(
+  Effect.sync(() => Fs.mkdtempSync(Path.join(Os.tmpdir(), "purser-initdb-"))),
+  (folder) =>
+    Effect.promise(() => PGlite.create({ fs: new NodeFS(folder) }).then((db) => db.close())).pipe(
+      Effect.andThen(Effect.sync(() => writeTar(entriesOf(folder))))
+    ),
+  (folder) => Effect.sync(() => Fs.rmSync(folder, { recursive: true, force: true }))
 )
 
 const stored = Effect.flatMap(seedFile, read)

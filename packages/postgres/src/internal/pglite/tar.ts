@@ -1,5 +1,5 @@
-/** Reads the plain tar archives that PGlite dumps: folders and files with short names. It reads no other kind of entry. */
-import type { Buffer } from "node:buffer"
+/** Plain tar archives of folders and files with short names, as PGlite takes them. No other kind of entry. */
+import { Buffer } from "node:buffer"
 
 /** One entry; `data` is absent for a folder. */
 export interface TarEntry {
@@ -29,3 +29,31 @@ export const readTar = (archive: Buffer): ReadonlyArray<TarEntry> => {
   }
   return entries
 }
+
+const octal = (value: number, length: number): string => `${value.toString(8).padStart(length - 1, "0")}\0`
+
+const headerOf = ({ data, path }: TarEntry): Buffer => {
+  const header = Buffer.alloc(block)
+  if (Buffer.byteLength(path) > 100) throw new Error(`the name "${path}" is too long for the archive`)
+  header.write(path, 0)
+  header.write(octal(data === undefined ? 0o700 : 0o600, 8), 100)
+  header.write(octal(0, 8), 108)
+  header.write(octal(0, 8), 116)
+  header.write(octal(data?.length ?? 0, 12), 124)
+  header.write(octal(0, 12), 136)
+  header.write(" ".repeat(8), 148)
+  header.write(data === undefined ? "5" : "0", 156)
+  header.write("ustar\x0000", 257)
+  header.write(`${octal(header.reduce((sum, byte) => sum + byte, 0), 7)} `, 148)
+  return header
+}
+
+/** An archive of these entries; the same entries give the same bytes. Throws on a name of more than 100 bytes. */
+export const writeTar = (entries: ReadonlyArray<TarEntry>): Buffer =>
+  Buffer.concat([
+    ...entries.flatMap((entry) => {
+      const data = entry.data ?? Buffer.alloc(0)
+      return [headerOf(entry), data, Buffer.alloc((block - data.length % block) % block)]
+    }),
+    Buffer.alloc(2 * block)
+  ])
