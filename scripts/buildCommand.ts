@@ -13,8 +13,9 @@ const target = process.argv[2]
 if (target === undefined) {
   const folder = join(root, "apps/cli/dist")
   await bundleCommand({ entry, folder, home: "installed" })
-  // The embedded database's archive lies beside the module that unpacks it.
+  // Files lie beside the module that reads them: the embedded database's archive, and the console's page.
   for (const seed of globSync(join(root, "packages/postgres/dist/internal/pglite/*.tar.gz"))) cpSync(seed, join(folder, basename(seed)))
+  cpSync(join(root, "apps/console/dist/web"), join(folder, "web"), { recursive: true })
 } else {
   const unfinished = `${target}.${process.pid}`
   await bundleCommand({ entry, folder: unfinished, home: "workspace" })

@@ -46,6 +46,9 @@ const problemOf = (file: SourceFile, specifier: string, { folder, manifest }: Pa
   }
   const name = packageOf(specifier)
   if (/^@purser\/[^/]+\/internal\//.test(specifier)) return "is sealed; import what the package exports"
+  if (specifier === "@effect/platform-node" && isSource(file) && manifest.exports !== undefined) {
+    return "loads a client of Redis with all the rest; import the module by its path, @effect/platform-node/NodeServices"
+  }
   // A package that nobody can import is published as a bundle: what it imports has to be there when it is built.
   const declared = isSource(file) && manifest.exports !== undefined
     ? { ...manifest.dependencies, ...manifest.peerDependencies }

@@ -36,6 +36,7 @@ describe("imports", () => {
     ["a package that nobody declared", `import "pg"`, "not declared"],
     ["a package that only tests may use", `import { it } from "vitest"`, "not declared"],
     ["a path out of the package", `import { Ledger } from "../../core/src/Ledger.ts"`, "leaves its package"],
+    ["all of the platform", `import { NodeServices } from "@effect/platform-node"`, "import the module by its path"],
     ["a sealed module", `import { x } from "@purser/core/internal/idProblem"`, "sealed"],
     ["a built-in module", `import { readFileSync } from "node:fs"`, "built-in"],
     ["a built-in module without its prefix", `import { readFileSync } from "fs"`, "built-in"]

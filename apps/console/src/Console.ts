@@ -2,7 +2,7 @@
  * The console: its API, its page, and the page about its API, behind one door. It listens by itself, or is mounted in a
  * program's own server under a path.
  */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import type { StoreServices } from "@purser/purser"
 import type { DatabaseServices } from "@purser/postgres"
 import { Context, Effect, Layer, type Scope } from "effect"
