@@ -49,13 +49,13 @@ const members = Layer.orDie(SqlRunnerStorage.layerWith({ prefix: engineTables })
 /** What an engine is made of. */
 export type RunnerServices = WorkflowEngine.WorkflowEngine | Sharding.Sharding | MessageStorage.MessageStorage
 
-/** Everything in this process; its shards are nobody else's. */
-const alone = (read: Settings) =>
+/** Everything in this process; its shards are nobody else's. `runs` is false where it only leaves work for a process to come. */
+const alone = (read: Settings, runs: boolean) =>
   Sharding.layer.pipe(
     Layer.provideMerge(Runners.layerNoop),
     Layer.provideMerge(messages),
     Layer.provide([RunnerStorage.layerMemory, RunnerHealth.layerNoop]),
-    Layer.provide(ShardingConfig.layer(sharding(read)))
+    Layer.provide(ShardingConfig.layer(runs ? sharding(read) : { ...sharding(read), runnerAddress: Option.none() }))
   )
 
 /** One of several: listens for the others, and has its share of the shards. */
@@ -93,15 +93,15 @@ const isEmbedded = Effect.map(Database, ({ kind }) => kind === "pglite")
 export const Runner: {
   /** An engine that runs workflows: alone on the embedded database, one of several on PostgreSQL. */
   readonly layer: Layer.Layer<RunnerServices, Config.ConfigError | SocketServer.SocketServerError, Database | SqlClient.SqlClient>
-  /** An engine that starts workflows for runners elsewhere and wakes them; on the embedded database it is `layer`, since there is no elsewhere. */
+  /** An engine that starts workflows for runners elsewhere and wakes them; on the embedded database, for the process that has it next. */
   readonly layerClient: Layer.Layer<RunnerServices, Config.ConfigError, Database | SqlClient.SqlClient>
 } = {
   layer: Layer.unwrap(Effect.gen(function*() {
     const read = yield* settings
-    return (yield* isEmbedded) ? engineOn(alone(read)) : engineOn(yield* member(read))
+    return (yield* isEmbedded) ? engineOn(alone(read, true)) : engineOn(yield* member(read))
   })),
   layerClient: Layer.unwrap(Effect.gen(function*() {
     const read = yield* settings
-    return (yield* isEmbedded) ? engineOn(alone(read)) : engineOn(outside(read))
+    return (yield* isEmbedded) ? engineOn(alone(read, false)) : engineOn(outside(read))
   }))
 }
