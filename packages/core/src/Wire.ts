@@ -16,6 +16,7 @@ import { Money } from "./Money.ts"
 import { SubmitError } from "./SubmitError.ts"
 import { Tracing } from "./Tracing.ts"
 import { MalformedMessage, TransportError } from "./TransportError.ts"
+import { JoinedBody, PlainBody, ReplyBody, RequestEnvelope, WireId } from "./WireSchema.ts"
 
 /** What a submission comes back with. */
 export type ChargeReply = Result.Result<ChargeOutcome, SubmitError>
@@ -46,41 +47,11 @@ export interface ReplyItem {
   readonly reply: ChargeReply
 }
 
-const RequestBody = Schema.Struct({
-  namespace: Schema.optionalKey(Schema.String),
-  customer_id: Schema.String,
-  billing_period: Schema.String,
-  item: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  revision: Schema.optionalKey(Schema.NullOr(Schema.Int)),
-  amount_minor: Schema.Int,
-  currency: Schema.String,
-  stripe_customer_id: Schema.String,
-  payment_method: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  sender_key: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  allow_future: Schema.optionalKey(Schema.Boolean)
-})
-
-const PlainBody = Schema.Struct({
-  customer_id: Schema.String,
-  billing_period: Schema.String,
-  amount_cents: Schema.Int,
-  stripe_customer_id: Schema.String,
-  namespace: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  idempotency_key: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  currency: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  payment_method: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  item: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  revision: Schema.optionalKey(Schema.NullOr(Schema.Int))
-})
-
-const ReplyBody = Schema.Union([Schema.Struct({ outcome: ChargeOutcome }), Schema.Struct({ error: SubmitError })])
-const WireId = Schema.String.pipe(Schema.check(Schema.isNonEmpty(), Schema.isMaxLength(255)))
 const JoinedRequests = Schema.Struct({ v: Schema.Literal(1), client: WireId, items: Schema.Array(Schema.Unknown) })
-const RequestEnvelope = Schema.Struct({ id: WireId, deadline: Schema.Finite.pipe(Schema.check(Schema.isGreaterThan(0))), body: Schema.Unknown })
 const JoinedReplies = Schema.Struct({ v: Schema.Literal(1), items: Schema.Array(Schema.Unknown) })
 const ReplyEnvelope = Schema.Struct({ id: Schema.String, body: ReplyBody })
 
-const decodeRequestBody = Schema.decodeUnknownResult(RequestBody)
+const decodeRequestBody = Schema.decodeUnknownResult(JoinedBody)
 const decodePlainBody = Schema.decodeUnknownResult(PlainBody)
 const decodeJoinedRequests = Schema.decodeUnknownResult(JoinedRequests)
 const decodeRequestEnvelope = Schema.decodeUnknownResult(RequestEnvelope)

@@ -1,0 +1,33 @@
+"""Holds the client against docs/wire/vectors.json: python3 check_vectors.py VECTORS"""
+import json
+import sys
+
+import purser_client as client
+
+vectors = json.load(open(sys.argv[1], encoding="utf-8"))
+held = 0
+
+
+def same(what, ours, theirs):
+    global held
+    if ours != theirs:
+        sys.exit(f"{what}: {ours!r} is not {theirs!r}")
+    held += 1
+
+
+for one in vectors["keys"]:
+    same(one["text"], client.charge_key(one["customer_id"], one["billing_period"], one.get("item"), one["namespace"], one.get("revision", 0)), one["charge_key"])
+for one in vectors["periods"]:
+    if one["read"] is not None:
+        same(one["written"], client.period_of(one["written"]), one["read"])
+for one in vectors["joined"]:
+    if one["written_by_clients"]:
+        frame = json.loads(one["request"])
+        bodies = {item["id"]: item["body"] for item in frame["items"]}
+        same(one["name"], json.loads(client.write_requests(frame["client"], bodies, frame["items"][0]["deadline"])), frame)
+    for item, read in zip(json.loads(one["request"]).get("items", []), one["items"]):
+        if read["charge_key"] is not None:
+            same(one["name"], client.key_of(item["body"]), read["charge_key"])
+for one in vectors["joined_replies"]:
+    same(one["name"], {name: fact["_tag"] for name, fact in client.read_replies(one["reply"], one["asked"]).items()}, one["answers"])
+print(f"{held} vectors hold")
