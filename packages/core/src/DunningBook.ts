@@ -107,9 +107,11 @@ export class DunningBook extends Context.Service<DunningBook, {
   readonly finished: (caseId: string) => Effect.Effect<void, LedgerError>
   /**
    * Offers a method to the open cases of a Stripe customer; answers how many take it. Without a method of its own, the
-   * customer's default is meant, and charges that name a method are left alone.
+   * customer's default is meant, and charges that name a method are left alone; so are those that were `tried` with it.
    */
-  readonly offer: (stripeCustomerId: string, paymentMethod: string | null, act: DunningAct) => Effect.Effect<number, LedgerError>
+  readonly offer: (stripeCustomerId: string, paymentMethod: string | null, act: DunningAct, tried?: string) => Effect.Effect<number, LedgerError>
+  /** The open cases of a Stripe customer whose charges name no method. */
+  readonly openOf: (stripeCustomerId: string) => Effect.Effect<ReadonlyArray<DunningView>, LedgerError>
   /** Cases with their charges, newest first. */
   readonly list: (input: { readonly onlyOpen: boolean; readonly limit: number }) => Effect.Effect<ReadonlyArray<DunningView>, LedgerError>
   /** The cases of one charge, newest first. */

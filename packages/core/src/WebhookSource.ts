@@ -8,8 +8,8 @@ import { Context, type Effect, Schema } from "effect"
 
 const id = (name: string) => `@purser/core/WebhookRefused/${name}`
 
-/** What an event speaks of; `other` is nothing that concerns charges. */
-export type WebhookSubject = "payment" | "charge" | "refund" | "dispute" | "other"
+/** What an event speaks of: `customer` when one has changed, perhaps to another card; `other` is nothing that concerns charges. */
+export type WebhookSubject = "payment" | "charge" | "refund" | "dispute" | "customer" | "other"
 
 /** One verified event. Times in milliseconds of the Unix epoch, on the processor's clock. */
 export interface WebhookEvent {

@@ -5,7 +5,7 @@
  * deals with it, again and again until it is done. What an event says is a hint; the object itself is read.
  */
 import {
-  type AccountIdentity, accountIdentity, type AccountReader, type AccountReversal, chargeAsPayment, type ChargeGateway, type DueEvent, type Ledger, type LedgerError, type PipelineError,
+  type AccountIdentity, accountIdentity, type AccountReader, type AccountReversal, chargeAsPayment, ChargeGateway, type DueEvent, DunningBook, type Ledger, type LedgerError, type PipelineError,
   ProcessorAccount, type RefundKey, Sightings, type SpendCap, type WebhookEvent, WebhookInbox, type WebhookRefused, WebhookSource
 } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Result } from "effect"
@@ -68,6 +68,8 @@ export class Webhooks extends Context.Service<Webhooks, {
       const observe = yield* makeObserve(worker)
       const noteReversal = yield* makeNoteReversal
       const refunds = yield* Effect.serviceOption(Refunds)
+      const dunning = yield* Effect.serviceOption(DunningBook)
+      const gateway = yield* ChargeGateway
       const arrived = yield* Queue.sliding<void>(1)
 
       const missing = (id: string) =>
@@ -150,6 +152,20 @@ export class Webhooks extends Context.Service<Webhooks, {
       const connected = (id: string) =>
         dealIn(account.at(id), (identity) => identity?.namespace != null && account.accountOf(identity.namespace) === id, () => Effect.succeed(foreign))
 
+      /** A customer has changed: those of their open dunning cases that wait for another default card try it, if it is another. */
+      const customer = Effect.fnUntraced(function*(id: string, at: string | null): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
+        if (Option.isNone(dunning)) return said("ignored")
+        const open = (yield* dunning.value.openOf(id)).filter(({ record }) => account.accountOf(record.request.namespace) === at)
+        if (open.length === 0) return said("ignored", "no open dunning case waits for this customer's default card")
+        const { chargeKey, generation, request } = open[0]!.record
+        const method = yield* gateway.defaultPaymentMethod({ chargeKey, request, generation }).pipe(
+          Effect.catchIf((error) => error.reason._tag === "InvalidRequest", () => Effect.succeed(null))
+        )
+        if (method === null) return said("ignored", "the customer has no default card")
+        const cases = yield* dunning.value.offer(id, null, { actor: "webhook", reason: "the customer has another default card" }, method)
+        return cases === 0 ? said("unchanged", `${method} was tried`) : said("settled", `${cases} dunning cases try ${method}`)
+      })
+
       const deal = (event: WebhookEvent): Effect.Effect<Observation, PipelineError | RefundFailure> => {
         if (event.objectId === null) return Effect.succeed(said("ignored"))
         if (event.account === null && account.account !== null) return Effect.succeed(said("ignored", "an event of another account"))
@@ -162,6 +178,8 @@ export class Webhooks extends Context.Service<Webhooks, {
           case "refund":
           case "dispute":
             return dealing.reversal(event.subject, event.objectId)
+          case "customer":
+            return customer(event.objectId, event.account ?? account.account)
           case "other":
             return Effect.succeed(said("ignored"))
         }

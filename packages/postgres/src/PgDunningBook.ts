@@ -98,11 +98,12 @@ const make = Effect.gen(function*() {
     close: (caseId, end, { actor, reason }) =>
       Effect.map(ask("close a dunning case", Sql.close, [text(caseId), text(end), text(actor), text(reason)], IdRow), (rows) => rows.length === 1),
     finished: (caseId) => send("finish a dunning case", Sql.finished, [text(caseId)]),
-    offer: (stripeCustomerId, paymentMethod, { actor, reason }) =>
+    offer: (stripeCustomerId, paymentMethod, { actor, reason }, tried) =>
       Effect.map(
-        ask("offer a payment method", Sql.offer, [text(stripeCustomerId), text(paymentMethod), text(actor), text(reason)], IdRow),
+        ask("offer a payment method", Sql.offer, [text(stripeCustomerId), text(paymentMethod), text(actor), text(reason), text(tried ?? null)], IdRow),
         (rows) => rows.length
       ),
+    openOf: (stripeCustomerId) => views("list dunning cases", Sql.openOf, [text(stripeCustomerId)]),
     list: ({ limit, onlyOpen }) => views("list dunning cases", Sql.list, [boolean(onlyOpen), integer(limit)]),
     casesOf: (chargeKey) => views("list dunning cases", Sql.casesOf, [text(chargeKey)])
   })

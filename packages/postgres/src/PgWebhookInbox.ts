@@ -14,7 +14,7 @@ const eventFields = {
   type: Schema.String,
   created_ms: Schema.Finite,
   account: NullText,
-  subject: Schema.Literals(["payment", "charge", "refund", "dispute", "other"]),
+  subject: Schema.Literals(["payment", "charge", "refund", "dispute", "customer", "other"]),
   object_id: NullText
 }
 const EventRow = Schema.Struct(eventFields)

@@ -35,7 +35,8 @@ const statements: Readonly<Record<string, readonly [string, ReadonlyArray<unknow
   moved: [Dunning.moved, [integer(200)]],
   close: [Dunning.close, [id, text("paid"), text("a"), text("r")]],
   finished: [Dunning.finished, [id]],
-  offer: [Dunning.offer, [text("cus_50"), text("pm_1"), text("a"), text("r")]],
+  offer: [Dunning.offer, [text("cus_50"), text("pm_1"), text("a"), text("r"), text(null)]],
+  openOf: [Dunning.openOf, [text("cus_50")]],
   list: [Dunning.list, [boolean(true), integer(100)]],
   casesOf: [Dunning.casesOf, [key]]
 }

@@ -43,7 +43,8 @@ const subjects: ReadonlyArray<readonly [prefix: string, subject: WebhookSubject,
   ["charge.refund.", "refund", /^(?:re|pyr)_[A-Za-z0-9_]{1,250}$/],
   ["refund.", "refund", /^(?:re|pyr)_[A-Za-z0-9_]{1,250}$/],
   ["invoice.", "payment", /^in_[A-Za-z0-9_]{1,250}$/],
-  ["charge.", "charge", /^(?:ch|py)_[A-Za-z0-9_]{1,250}$/]
+  ["charge.", "charge", /^(?:ch|py)_[A-Za-z0-9_]{1,250}$/],
+  ["customer.updated", "customer", /^cus_[A-Za-z0-9_]{1,250}$/]
 ]
 
 const subjectOf = (type: string, objectId: string | null): WebhookSubject => {

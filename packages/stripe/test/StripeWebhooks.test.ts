@@ -42,6 +42,8 @@ describe("StripeWebhooks", () => {
       assert.deepStrictEqual(yield* of("charge.refund.updated", "re_1"), ["refund", "re_1", null])
       assert.deepStrictEqual(yield* of("refund.created", "re_1", "acct_1"), ["refund", "re_1", "acct_1"])
       assert.deepStrictEqual(yield* of("invoice.paid", "in_1"), ["payment", "in_1", null])
+      assert.deepStrictEqual(yield* of("customer.updated", "cus_1"), ["customer", "cus_1", null])
+      assert.deepStrictEqual(yield* of("customer.updated", "../charges"), ["other", null, null])
       assert.deepStrictEqual(yield* of("customer.created", "cus_1"), ["other", null, null])
       assert.deepStrictEqual(yield* of("balance.available", undefined), ["other", null, null])
       assert.deepStrictEqual(yield* of("payment_intent.succeeded", "../customers/cus_1"), ["other", null, null])

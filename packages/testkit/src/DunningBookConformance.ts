@@ -151,7 +151,11 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         const free = yield* decline("offer-free", { stripeCustomerId: "cus_offer", paymentMethod: null })
         const stranger = yield* decline("offer-else", { stripeCustomerId: "cus_else", paymentMethod: null })
         const [a, b, c] = yield* Effect.forEach([named, free, stranger], ({ chargeKey }) => running(chargeKey))
-        assert.strictEqual(yield* book.offer("cus_offer", null, by), 1)
+        assert.deepStrictEqual((yield* book.openOf("cus_offer")).map((view) => view.record.chargeKey), [free.chargeKey])
+        // What was tried last is the default method that was read then.
+        assert.strictEqual(yield* book.offer("cus_offer", null, by, "pm_card_visa"), 0)
+        assert.isUndefined(yield* isMoved(b!))
+        assert.strictEqual(yield* book.offer("cus_offer", null, by, "pm_other"), 1)
         assert.deepStrictEqual(yield* Effect.forEach([a!, b!, c!], isMoved), [undefined, 1, undefined])
         assert.strictEqual(yield* book.offer("cus_offer", "pm_new", by), 2)
         assert.deepStrictEqual((yield* book.look(a!, 2))?.offered, { paymentMethod: "pm_new", attempt: 1, ...by })

@@ -4,9 +4,43 @@ import { type ChargeInput, Purser, type PurserHandle } from "@purser/purser"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect, Schedule } from "effect"
 import { stores } from "../src/Store.ts"
+import { elsewhere, signed, webhookSecret } from "../src/Watch.ts"
 
 const name = (customerId: string) => ({ customerId, billingPeriod: "2025-07" })
 const charge = (customer: string, paymentMethod: string): ChargeInput => ({ ...name(customer), amountMinor: 1000, currency: "usd", stripeCustomerId: `cus_${customer}`, paymentMethod })
+
+it.live("a customer's new default card is tried at once when Stripe tells of it, and an old one is not tried again", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const sim = yield* StripeSim
+    const store = yield* stores.find(([kind]) => kind === "postgres")![1]
+    const purser = yield* Effect.acquireRelease(
+      Effect.promise(() => Purser.make({
+        PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "rk_test_plain", ...store, PURSER_WEBHOOK_SECRET: webhookSecret, PURSER_DUNNING: "on", PURSER_DUNNING_POLL: "50 millis"
+      })),
+      ({ close }) => Effect.promise(close)
+    )
+    const setCard = (card: string) => elsewhere("POST", "/v1/customers/cus_moved", { "invoice_settings[default_payment_method]": card })
+    const tell = Effect.fnUntraced(function*(id: string, customer = "cus_moved") {
+      const { body, header } = yield* signed({ id, type: "customer.updated", objectId: customer })
+      const answer = yield* Effect.promise(() => purser.webhooks(new Request("http://x/", { method: "POST", body, headers: { "stripe-signature": header } })))
+      assert.strictEqual(answer.status, 200)
+    })
+    const cases = Effect.promise(() => purser.dunningCases({ all: true }))
+    const confirms = Effect.map(sim.requests, (all) => all.filter(({ path }) => path.endsWith("/confirm")).length)
+    yield* setCard("pm_card_chargeDeclinedExpiredCard")
+    yield* Effect.promise(() => purser.openCap({ billingPeriod: "2025-07", currency: "usd", expectedMinor: 10_000 }))
+    const { paymentMethod: _, ...byDefault } = charge("moved", "")
+    assert.strictEqual((yield* Effect.promise(() => purser.charge(byDefault)))._tag, "Declined")
+    yield* Effect.repeat(cases, { until: ([one]) => one?.state === "open" && one.goesOnAtMs !== null })
+    // The same card, and a stranger's: nobody is asked for anything.
+    yield* tell("evt_name")
+    yield* tell("evt_stranger", "cus_stranger")
+    yield* setCard("pm_card_visa")
+    yield* tell("evt_card")
+    const [paid] = yield* Effect.repeat(cases, { until: ([one]) => one?.state === "paid" })
+    assert.deepInclude(paid?.charge, { state: "succeeded", attempt: 2 })
+    assert.deepStrictEqual([yield* confirms, yield* sim.payments("moved", "2025-07")], [2, 1])
+  })).pipe(Effect.provide(StripeSim.layer())), 60_000)
 
 it.live("Purser.make follows declines up where that is wished for, and does the program's final action", () =>
   Effect.scoped(Effect.gen(function*() {

@@ -20,6 +20,7 @@ interface Case {
   offered: OfferedMethod | null
 }
 
+const namesMethod = ({ chosenMethod, request }: MemoryRow) => chosenMethod !== null || request.paymentMethod !== undefined
 const inWork = (row: MemoryRow) => row.state === "planned" || row.state === "claimed" || row.state === "attached" || row.state === "processing"
 
 export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never, Ledger> = Effect.gen(function*() {
@@ -31,6 +32,8 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
   const cases = new Map<string, Case>()
   const all = () => [...cases.values()]
   const openOf = (chargeKey: ChargeKey) => all().find((one) => one.chargeKey === chargeKey && one.state === "open")
+  const openCasesOf = (stripeCustomerId: string) =>
+    all().filter((one) => one.state === "open" && rows.get(one.chargeKey)!.request.stripeCustomerId === stripeCustomerId)
   const ids = (found: ReadonlyArray<Case>) => found.map(({ caseId }) => caseId)
 
   const caseOf = (one: Case): DunningCase => ({
@@ -149,16 +152,17 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
         const one = cases.get(caseId)
         if (one !== undefined) one.workflow = "over"
       }),
-    offer: (stripeCustomerId, paymentMethod, act) =>
+    offer: (stripeCustomerId, paymentMethod, act, tried) =>
       Effect.sync(() => {
-        const taking = all().filter((one) => {
-          const { chosenMethod, request } = rows.get(one.chargeKey)!
-          const names = chosenMethod !== null || request.paymentMethod !== undefined
-          return one.state === "open" && request.stripeCustomerId === stripeCustomerId && (paymentMethod !== null || !names)
+        const taking = openCasesOf(stripeCustomerId).filter((one) => {
+          const row = rows.get(one.chargeKey)!
+          return (paymentMethod !== null || !namesMethod(row)) && (tried === undefined || row.paymentMethod !== tried)
         })
         for (const one of taking) one.offered = { ...act, paymentMethod, attempt: rows.get(one.chargeKey)!.attempt }
         return taking.length
       }),
+    openOf: (stripeCustomerId) =>
+      Effect.sync(() => newest(openCasesOf(stripeCustomerId).filter((one) => !namesMethod(rows.get(one.chargeKey)!)))),
     list: ({ limit, onlyOpen }) => Effect.sync(() => newest(all().filter(({ state }) => !onlyOpen || state === "open")).slice(0, limit)),
     casesOf: (chargeKey) => Effect.sync(() => newest(all().filter((one) => one.chargeKey === chargeKey)))
   }

@@ -2,7 +2,8 @@
  * The book of dunning cases, and the mark on a charge whose decline nobody has looked at yet.
  *
  * The mark is false wherever a charge is simply paid, and its index holds marked rows alone, so that the steps of such a
- * charge stay heap-only updates. What a case has seen of its charge is the number of the charge's last event.
+ * charge stay heap-only updates. What a case has seen of its charge is the number of the charge's last event. And customers
+ * among what webhook events speak of: one that has another card.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -41,7 +42,10 @@ const statements: ReadonlyArray<string> = [
   `create index dunning_cases_customer on purser.dunning_cases (stripe_customer_id) where state = 'open'`,
   `create index dunning_cases_due on purser.dunning_cases (case_id) where workflow = 'due'`,
   `create index dunning_cases_running on purser.dunning_cases (case_id) where workflow = 'running'`,
-  `create index dunning_cases_opened on purser.dunning_cases (opened_at)`
+  `create index dunning_cases_opened on purser.dunning_cases (opened_at)`,
+
+  `alter table purser.webhook_events drop constraint webhook_events_subject_check,
+    add check (subject in ('payment', 'charge', 'refund', 'dispute', 'customer', 'other'))`
 ]
 
 /** Applies the migration. */
