@@ -131,7 +131,7 @@ const make = Effect.gen(function*() {
         else outcomes.push(outcomeJson(entry.outcome, ord))
       })
       return Effect.flatMap(rows(sql, Verdict, decideSql, [JSON.stringify(wishes), JSON.stringify(outcomes)]), (found) => {
-        const answers = new Array<Verdict | undefined>(entries.length).fill(undefined)
+        const answers = Array.from<Verdict | undefined>({ length: entries.length })
         for (const verdict of found) answers[verdict.ord] = verdict
         loose = wishes.length === 0
         if (!loose || sealing) return Effect.succeed(answers)

@@ -1,7 +1,8 @@
-/** `purser proxy` as processes, vaults by `purser vault`, and plain requests as naive clients make them. */
-import { Data, Effect } from "effect"
+/** `purser proxy` as processes, vaults, and plain requests as naive clients make them. */
+import { type NewVault, VaultAdmin, VaultDesk } from "@purser/spend-cap-proxy"
+import { ConfigProvider, Data, Effect, Layer, Redacted } from "effect"
 import { request } from "node:http"
-import { purser, start } from "./Purser.ts"
+import { start } from "./Purser.ts"
 
 /** The real key; only proxies are given it. */
 export const realKey = "rk_test_onlytheproxyknows"
@@ -23,16 +24,28 @@ export const startProxy = Effect.fnUntraced(function*(env: Readonly<Record<strin
   return { ...running, url }
 })
 
-/** Makes a vault; answers its id and key. */
-export const createVault = Effect.fnUntraced(function*(env: Readonly<Record<string, string>>, ...more: ReadonlyArray<string>) {
-  const ended = yield* purser(["vault", "create", "--period", "2026-07", "--currency", "usd", "--json", ...more], env)
-  if (ended.json === undefined) return yield* Effect.die(new Error(`no vault: ${ended.stderr}`))
-  return { id: String(ended.json["id"]), key: String(ended.json["key"]) }
-})
+/** `purser vault` without its process: the same acts on the same store, or through the proxy that has its folder open. */
+const desk = <A, E>(env: Readonly<Record<string, string>>, act: (admin: VaultAdmin["Service"]) => Effect.Effect<A, E>) =>
+  Effect.flatMap(VaultAdmin, act).pipe(
+    Effect.provide(Layer.fresh(VaultDesk.layerAdmin)),
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(env)),
+    Effect.orDie
+  )
+
+/** Makes a vault for 2026-07 in usd; answers its id and key. */
+export const createVault = (env: Readonly<Record<string, string>>, expectedMinor: number, more: Partial<NewVault> = {}) =>
+  Effect.map(
+    desk(env, (admin) =>
+      admin.create({
+        name: "", billingPeriod: "2026-07", currency: "usd", expectedMinor, headroomPercent: 110, allow: [], customers: null, maxPerChargeMinor: null, maxCalls: null,
+        expiresAtMs: null, duplicateGuard: false, ...more
+      })),
+    ({ key, vault }) => ({ id: vault.id, key: Redacted.value(key) })
+  )
 
 /** A vault's figures. */
 export const vaultOf = (env: Readonly<Record<string, string>>, id: string) =>
-  Effect.map(purser(["vault", "show", id, "--json"], env), ({ json }) => ({ heldMinor: json?.["heldMinor"], paidMinor: json?.["paidMinor"] }))
+  Effect.map(desk(env, (admin) => admin.show(id)), ({ heldMinor, paidMinor }) => ({ heldMinor, paidMinor }))
 
 /** What a client gets. */
 export interface Got {

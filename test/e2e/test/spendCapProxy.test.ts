@@ -32,7 +32,7 @@ for (const [name, store] of stores) {
       Effect.scoped(Effect.gen(function*() {
         const sim = yield* StripeSim
         const env = proxyEnv(yield* store, sim.url)
-        const { id, key } = yield* createVault(env, "--expected-total", "10.00")
+        const { id, key } = yield* createVault(env, 1000)
         const first = yield* startProxy(env)
         yield* sim.faults.add({ match: { path: "/v1/charges" }, action: { kind: "delay", at: "after", delayMs: never } })
         const client = yield* Effect.forkChild(Effect.result(charge(first.url, key, "one", "c1", 600)))
@@ -57,7 +57,7 @@ for (const [name, store] of stores) {
         const env = { ...proxyEnv(yield* store, sim.url), PURSER_LOG_LEVEL: "All" }
         const proxy = yield* startProxy(env)
         // Where the store is a folder, the running proxy has it open and answers for it.
-        const { id, key } = yield* createVault(env, "--expected-total", "10.00", "--max-per-charge", "6.00", "--name", "july")
+        const { id, key } = yield* createVault(env, 1000, { maxPerChargeMinor: 600, name: "july" })
         let count = 0
         const send = (amountMinor: number) => Effect.map(charge(proxy.url, key, `k${count += 1}`, `c${count}`, amountMinor), (got) => got.code ?? got.status)
         const vault = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
@@ -74,16 +74,23 @@ for (const [name, store] of stores) {
         assert.strictEqual(yield* send(100), "vault_kill_switch")
         yield* vault("kill", "--off")
         assert.strictEqual(yield* send(100), 200)
-        const listed = yield* vault("list")
+        const [listed, shown, figures, drawn] = yield* Effect.all(
+          [vault("list"), vault("show", id), vault("gauge", id, "--once", "--json"), vault("gauge", "--once")],
+          { concurrency: "unbounded" }
+        )
         assert.include(listed.stdout, id)
         assert.include(listed.stdout, "july")
-        assert.include((yield* vault("show", id)).stdout, "POST:/v1/payment_intents/*/confirm")
-        const gauge = (yield* vault("gauge", id, "--once", "--json")).json!
+        assert.include(shown.stdout, "POST:/v1/payment_intents/*/confirm")
+        const gauge = figures.json!
         assert.deepStrictEqual([gauge["capMinor"], gauge["paidMinor"], gauge["leftMinor"], gauge["payments"]], [2200, 1300, 900, 3])
-        assert.match((yield* vault("gauge", "--once")).stdout, /█+·+ 13\.00 paid, 0\.00 held of 22\.00 usd/)
+        assert.match(drawn.stdout, /█+·+ 13\.00 paid, 0\.00 held of 22\.00 usd/)
         yield* vault("revoke", id, "--reason", "over")
         assert.strictEqual(yield* send(100), "vault_key_revoked")
-        const trail = (yield* vault("log", id, "--all", "--json")).stdout.trim().split("\n").map((line) => JSON.parse(line))
+        const [all, lines, missing] = yield* Effect.all(
+          [vault("log", id, "--all", "--json"), vault("log", id, "--lines", "2", "--json"), purser(["vault", "show", "vault_none"], env)],
+          { concurrency: "unbounded" }
+        )
+        const trail = all.stdout.trim().split("\n").map((line) => JSON.parse(line))
         assert.deepStrictEqual(
           trail.map(({ act, code, verdict }) => code ?? (act === "decision" ? verdict : act === "result" ? `${act} ${verdict}` : act)),
           ["created", "charge_too_large", "permitted", "result paid", "spend_cap_exceeded", "raised", "permitted", "result paid", "vault_kill_switch", "permitted", "result paid",
@@ -93,8 +100,7 @@ for (const [name, store] of stores) {
         assert.deepStrictEqual([decision.path, decision.amountMinor, decision.idempotencyKey, decision.customer], ["/v1/charges", 600, "k2", "cus_c2"])
         assert.deepStrictEqual([result.decision, result.status, result.verdict], [decision.seq, 200, "paid"])
         assert.match(result.requestId, /^req_/)
-        assert.strictEqual((yield* vault("log", id, "--lines", "2", "--json")).stdout.trim().split("\n").length, 2)
-        const missing = yield* purser(["vault", "show", "vault_none"], env)
+        assert.strictEqual(lines.stdout.trim().split("\n").length, 2)
         assert.strictEqual(missing.code, 1)
         assert.include(missing.stderr, "there is no vault vault_none")
         yield* proxy.kill("SIGTERM")
@@ -114,7 +120,9 @@ describe("purser vault on a folder", () => {
     Effect.scoped(Effect.gen(function*() {
       const sim = yield* StripeSim
       const env = proxyEnv(yield* embedded, sim.url)
-      const { id, key } = yield* createVault(env, "--expected-total", "10.00", "--headroom", "1.20", "--duplicate-guard")
+      const first = yield* purser(["vault", "create", "--period", "2026-07", "--currency", "usd", "--expected-total", "10.00", "--headroom", "1.20", "--duplicate-guard", "--json"], env)
+      assert.strictEqual(first.code, 0, first.stderr)
+      const [id, key] = [String(first.json?.["id"]), String(first.json?.["key"])]
       const gauge = yield* start(["vault", "gauge"], env)
       yield* gauge.says(id)
       const vault = (...args: ReadonlyArray<string>) => purser(["vault", ...args], env)
@@ -131,18 +139,27 @@ describe("purser vault on a folder", () => {
       assert.strictEqual((yield* charge(proxy.url, key, "k2", "c1", 100)).code, "vault_key_revoked")
       assert.strictEqual((yield* charge(proxy.url, String(rotated.json?.["key"]), "k3", "c1", 100)).headers["x-spend-proxy"], "duplicate")
       assert.deepStrictEqual(yield* total, { payments: 1, amountMinor: 100 })
-      assert.include((yield* vault("create", "--period", "2026-07", "--currency", "usd", "--expected-total", "10.00", "--separate")).stderr, "--reason")
-      assert.strictEqual((yield* vault("create", "--period", "2026-07", "--currency", "usd", "--expected-total", "10.00", "--separate", "--reason", "pilot")).code, 0)
-      assert.include((yield* vault("create", "--period", "2026-08", "--currency", "usd", "--expected-total", "10.00", "--expires", "2020-01-01")).stderr, "has passed")
       const raised = yield* vault("raise", id, "--expected-total", "20.00", "--reason", "more")
       assert.include(raised.stderr, "The cap was 12.00 (10.00 × 1.20) usd, and is 24.00 (20.00 × 1.20) usd.")
-      assert.include((yield* vault("raise", id, "--expected-total", "0.50", "--reason", "less")).stderr, "cannot be lower")
-      assert.include((yield* vault("release", id, "--customer", "cus_none", "--reason", "x")).stderr, "holds nothing")
-      const other = yield* purser(["proxy", "--port", "0"], env)
+      const create = (...more: ReadonlyArray<string>) => vault("create", "--currency", "usd", "--expected-total", "10.00", ...more)
+      const [silent, apart, expired, lower, released, other, listed] = yield* Effect.all([
+        create("--period", "2026-07", "--separate"),
+        create("--period", "2026-07", "--separate", "--reason", "pilot"),
+        create("--period", "2026-08", "--expires", "2020-01-01"),
+        vault("raise", id, "--expected-total", "0.50", "--reason", "less"),
+        vault("release", id, "--customer", "cus_none", "--reason", "x"),
+        purser(["proxy", "--port", "0"], env),
+        vault("list")
+      ], { concurrency: "unbounded" })
+      assert.include(silent.stderr, "--reason")
+      assert.strictEqual(apart.code, 0, apart.stderr)
+      assert.include(expired.stderr, "has passed")
+      assert.include(lower.stderr, "cannot be lower")
+      assert.include(released.stderr, "holds nothing")
       assert.strictEqual(other.code, 1)
       assert.include(other.stderr, "PURSER_PROXY_DATABASE_URL")
       assert.notInclude(other.stderr, "(PURSER_DATABASE_URL)")
-      assert.include((yield* vault("list")).stdout, "used")
+      assert.include(listed.stdout, "used")
     })).pipe(Effect.provide(StripeSim.layer())), 180_000)
 })
 
@@ -152,7 +169,7 @@ describe("a proxy whose store is away", () => {
       const sim = yield* StripeSim
       const { env: store, proxy: wire } = yield* cuttable
       const env = proxyEnv(store, sim.url)
-      const { id, key } = yield* createVault(env, "--expected-total", "10.00")
+      const { id, key } = yield* createVault(env, 1000)
       const proxy = yield* startProxy(env)
       assert.strictEqual((yield* charge(proxy.url, key, "before", "c0", 100)).status, 200)
       yield* wire.cut
@@ -184,7 +201,7 @@ describe("four proxies over one store", () => {
     Effect.scoped(Effect.gen(function*() {
       const sim = yield* StripeSim
       const env = proxyEnv(yield* postgres, sim.url)
-      const { id, key } = yield* createVault(env, "--expected-total", "50.00")
+      const { id, key } = yield* createVault(env, 5000)
       const proxies = yield* Effect.forEach([1, 2, 3, 4], () => startProxy(env), { concurrency: 2 })
       // 5500 fits 55 of 160 charges of 100: all sixteen ask at once, each at every proxy in turn.
       const got = yield* Effect.forEach(Array.from({ length: 16 }, (_, client) => client), (client) =>
@@ -202,7 +219,7 @@ describe("four proxies over one store", () => {
     Effect.scoped(Effect.gen(function*() {
       const sim = yield* StripeSim
       const env = proxyEnv(yield* postgres, sim.url)
-      const { key } = yield* createVault(env, "--expected-total", "50.00", "--duplicate-guard")
+      const { key } = yield* createVault(env, 5000, { duplicateGuard: true })
       const proxies = yield* Effect.forEach([1, 2, 3, 4], () => startProxy(env), { concurrency: 2 })
       const tries = (at: number): Effect.Effect<Got, unknown> =>
         Effect.suspend(() => {
@@ -226,7 +243,7 @@ describe("the engine behind a proxy", () => {
       const { sim } = at
       const env = proxyEnv(yield* postgres, sim.url)
       // The file's 4 rows of 10.00, and room for 9 more by the headroom and what is expected.
-      const { id, key } = yield* createVault(env, "--expected-total", "120.00")
+      const { id, key } = yield* createVault(env, 12_000)
       const proxy = yield* startProxy(env)
       const engine = { PURSER_STRIPE_URL: proxy.url, PURSER_STRIPE_KEY: key, PURSER_SPEND_CAP: "proxy" }
       at.write("bills.csv", csv(...tens(4)))
