@@ -19,6 +19,8 @@ const effectTsc = execFileSync("effect-tsgo", ["get-exe-path"], { encoding: "utf
 const checks: ReadonlyArray<Check> = [
   // One program over every file of the workspace, so that each is looked at once: types, and what Effect's compiler knows beside them.
   { name: "types", command: effectTsc, args: ["-p", "tsconfig.check.json"] },
+  // The page alone knows a browser.
+  { name: "page", command: effectTsc, args: ["-p", "apps/console/tsconfig.web.json"] },
   // What is published, with the declarations that packages see of each other.
   { name: "build", command: "tsc", args: ["-b"] },
   { name: "lint", command: "oxlint", args: ["--deny-warnings"] },
