@@ -1,12 +1,24 @@
 /** What has to work in a project that has installed the packages. */
 import { createHash } from "node:crypto"
+import { rmSync } from "node:fs"
+import { join } from "node:path"
 import { expect } from "vitest"
 import { bill, compile, purser, runProgram } from "./project.ts"
+
+/** Takes PGlite and zeromq away: all that does not use them still works. */
+export const expectToWorkWithout = async (folder: string, node: string): Promise<void> => {
+  for (const name of ["@electric-sql", "zeromq"]) rmSync(join(folder, "node_modules", name), { recursive: true })
+  expect(await runProgram(folder, node, "without.mjs")).toEqual({
+    there: true,
+    embedded: expect.stringMatching(/^DatabaseUnavailable: .*needs the package @electric-sql\/pglite/),
+    sockets: expect.stringMatching(/^TransportError: .*Cannot find package 'zeromq'/)
+  })
+}
 
 /** Runs everything with this `node`, and judges by the simulator's books. */
 export const expectToWork = async (folder: string, node: string): Promise<void> => {
   expect(await compile(folder, "nodenext")).toBe("")
-  expect(await runProgram(folder, node)).toMatchObject({
+  expect(await runProgram(folder, node, "program.mjs")).toMatchObject({
     sealed: "ERR_PACKAGE_PATH_NOT_EXPORTED",
     key: createHash("sha256").update("cust_123:Q3-2026:zmq-billing").digest("hex").slice(0, 32),
     there: true,

@@ -78,9 +78,9 @@ export const install = async (manager: Manager, packed: ReadonlyArray<Packed>): 
 /** A `node` and the project's commands, before all others. */
 const inProject = (folder: string, node: string): Record<string, string> => environment([join(node, ".."), join(folder, "node_modules/.bin")])
 
-/** Runs the program of the project. */
-export const runProgram = async (folder: string, node: string): Promise<unknown> =>
-  JSON.parse(await must(node, ["program.mjs"], { cwd: folder, env: inProject(folder, node) }))
+/** Runs a program of the project; answers the JSON that it prints. */
+export const runProgram = async (folder: string, node: string, file: "program.mjs" | "without.mjs"): Promise<unknown> =>
+  JSON.parse(await must(node, [file], { cwd: folder, env: inProject(folder, node) }))
 
 /** Compiles the project's TypeScript as the strictest user does; answers what there is to say about it and about our declarations. */
 export const compile = async (folder: string, resolution: "nodenext" | "bundler"): Promise<string> => {

@@ -5,7 +5,7 @@ import { readFileSync, rmSync } from "node:fs"
 import { publint } from "publint"
 import { formatMessage } from "publint/utils"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { expectToWork } from "../src/expectToWork.ts"
+import { expectToWork, expectToWorkWithout } from "../src/expectToWork.ts"
 import { install, npm } from "../src/project.ts"
 import { type Manifest, must, packAll, type Packed, publishedFolders, readPacked, scratch } from "../src/published.ts"
 
@@ -50,5 +50,6 @@ describe.each(publishedFolders)("%s", (folder) => {
 it("npm installs all of them into an empty project, where they compile, run and bill", async () => {
   const folder = await install(npm, packed)
   await expectToWork(folder, execPath)
+  await expectToWorkWithout(folder, execPath)
   rmSync(folder, { recursive: true, force: true })
 }, 240_000)
