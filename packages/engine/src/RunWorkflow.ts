@@ -57,6 +57,7 @@ const settings = Config.all({
 
 const firstWaitMs = 15_000
 const longestWaitMs = 600_000
+const waitMs = (waits: number) => Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(waits, 10))
 
 /** Chunks that are dispatched side by side, so that the slowest charge of one does not hold up the next. */
 const chunksAtOnce = 2
@@ -114,18 +115,17 @@ const make = Effect.gen(function*() {
     })
 
     /** Waits until open charges may be due, a person decides something, or for long enough: then it answers false. */
-    const waited = Effect.fnUntraced(function*(at: string, round: number) {
-      const waitMs = Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(round, 10))
+    const waited = Effect.fnUntraced(function*(at: string, waits: number) {
       let spentMs = 0
-      for (let past = 0; past < round; past++) spentMs += Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(past, 10))
+      for (let past = 0; past < waits; past++) spentMs += waitMs(past)
       if (spentMs >= Duration.toMillis(giveUp)) return false
-      const place = `wait/${at}/${round}`
+      const place = `wait/${at}/${waits}`
       const verdict = yield* certain(place, VerdictOf, steps.verdict(runId))
       if (verdict === "go" || at === "drain") {
         yield* DurableDeferred.raceAll({
           name: place, success: Schema.Void, error: Schema.Never,
           effects: [
-            DurableClock.sleep({ name: `timer/${place}`, duration: Duration.millis(waitMs), inMemoryThreshold: Duration.zero }),
+            DurableClock.sleep({ name: `timer/${place}`, duration: Duration.millis(waitMs(waits)), inMemoryThreshold: Duration.zero }),
             DurableDeferred.await(wakeOf(place))
           ]
         })

@@ -1,6 +1,6 @@
 /** A billing run as a workflow, on the engine in memory: planned, charged, held, canceled, extended, with stages around. */
-import { BillingPeriod, type ChargeRequest, RunLedger, RunRegistry, RunStash } from "@purser/core"
-import { BillingRun, layerRunWorkflow, RunDefinition, RunDefinitions, type RunReport, Runs, RunWorkflow, type RunWish } from "@purser/engine"
+import { BillingPeriod, type ChargeRequest, RunLedger, RunRegistry, RunStash, SpendCap } from "@purser/core"
+import { BillingRun, layerRunWorkflow, RunDefinition, RunDefinitions, type RunReport, Runs, RunWorkflow, type RunWish, tendRuns } from "@purser/engine"
 import { chargeFor, FaultPlan, MockGateway, TestPipeline } from "@purser/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Deferred, Effect, Layer, Queue, Ref, Schedule, Schema, Stream } from "effect"
@@ -85,6 +85,31 @@ describe("a run", () => {
     assert.include((yield* Effect.flip(report("unknown"))).message, "nobody's")
     yield* start(wish("params", { count: "many" }))
     assert.include((yield* Effect.flip(report("params"))).message, "source")
+  }))
+
+  run("closes the caps of its periods when it is told to, once all is settled", RunDefinitions.layer(plain), Effect.gen(function*() {
+    yield* start(wish("closing", { count: 3, from: 0 }, { options: { ...wish("", {}).options, closePeriod: true } }))
+    assert.deepStrictEqual((yield* report("closing")).notes, [])
+    assert.deepStrictEqual((yield* (yield* SpendCap).report()).map(({ closed }) => closed), [true])
+    yield* (yield* Runs).extend({ run: "closing", params: { count: 1, from: 3 }, actor: "test" })
+    assert.include((yield* Effect.flip(report("closing"))).message, "closed")
+    assert.strictEqual(yield* paid(requests(4)), 3)
+  }))
+
+  run("that nobody told the engine of, or nobody woke, is found in the register", RunDefinitions.layer(plain), Effect.gen(function*() {
+    const registry = yield* RunRegistry
+    const options = { ...wish("", {}).options, headroomPercent: 200 }
+    yield* registry.register({ ...wish("orphan", { count: 3, from: 0 }), runId: "orphan-1", state: "waiting", options })
+    yield* tendRuns
+    yield* until(view("orphan"), (one) => one.run.state === "finished")
+    yield* registry.register({ ...wish("asleep", { count: 3, from: 3 }), runId: "asleep-1", state: "waiting", options })
+    yield* (yield* Runs).pause("asleep", "ops", "not yet")
+    yield* tendRuns
+    yield* until(view("asleep"), (one) => one.run.step?.startsWith("hold/") === true)
+    yield* registry.change({ runId: "asleep-1", from: ["paused"], to: "canceling", actor: "ops" })
+    yield* tendRuns
+    yield* until(view("asleep"), (one) => one.run.state === "canceled")
+    assert.strictEqual(yield* paid(requests(6)), 3)
   }))
 
   run("sends nothing while it is paused, and goes on where it was", RunDefinitions.layer(plain), Effect.gen(function*() {

@@ -1,7 +1,7 @@
 /** `purser runner`: runs what was handed over, until stopped. */
 import { DeadLetters } from "@purser/core"
 import {
-  BillingRun, ChargePipeline, ChargeWorker, layerRunCron, layerRunWorkflow, PipelineOptions, Reconciler, Refunds, RunDefinitions, Runs, Sweeper
+  BillingRun, ChargePipeline, ChargeWorker, layerRunCron, layerRunTending, layerRunWorkflow, PipelineOptions, Reconciler, Refunds, RunDefinitions, Runs, Sweeper
 } from "@purser/engine"
 import { Database } from "@purser/postgres"
 import { PurserDunning, QueryRun, Runner, Stores, Telemetry } from "@purser/purser"
@@ -32,7 +32,9 @@ const stack = (options: TransportChoice) => {
   const worker = ChargeWorker.layerNoDeps.pipe(Layer.provideMerge(charging))
   const wire = transportOf(options).pipe(Layer.provide(DeadLetters.layerSink))
   const definitions = RunDefinitions.layer(fileRun, QueryRun.definition)
-  const workflows = Layer.mergeAll(layerRunWorkflow, layerRunCron, PurserDunning.layerServing).pipe(Layer.provideMerge(Runs.layer), Layer.provide(definitions))
+  // An engine runs only what is registered with it: what starts runs comes after.
+  const runs = Layer.mergeAll(layerRunCron, layerRunTending).pipe(Layer.provideMerge(layerRunWorkflow), Layer.provide(definitions))
+  const workflows = Layer.mergeAll(runs, PurserDunning.layerServing).pipe(Layer.provideMerge(Runs.layer))
   return workflows.pipe(
     Layer.provide(Runner.layer),
     Layer.provide(BillingRun.layer),

@@ -1,0 +1,33 @@
+/**
+ * Looks after runs that the register has and the engine may not: whoever started, resumed or canceled one may have died between the
+ * two. It starts what is not started and wakes what still sleeps; both change nothing where all is well.
+ */
+import { type LedgerError, type RunRecord, RunRegistry } from "@purser/core"
+import { Effect, Layer } from "effect"
+import type { WorkflowEngine } from "effect/workflow"
+import { foregroundDefinition, RunWorkflow, wakeRun } from "./RunWorkflow.ts"
+
+/** Runs that are looked at in one pass; there are never so many that are not over. */
+const runsMax = 1000
+
+const tend = (run: RunRecord): Effect.Effect<void, never, WorkflowEngine.WorkflowEngine> =>
+  RunWorkflow.execute({ runId: run.runId, round: run.round }, { discard: true }).pipe(
+    Effect.andThen(run.state === "running" || run.state === "canceling" ? wakeRun(run) : Effect.void)
+  )
+
+/** One pass over all runs that are not over. */
+export const tendRuns: Effect.Effect<void, LedgerError, RunRegistry | WorkflowEngine.WorkflowEngine> = Effect.gen(function*() {
+  const registry = yield* RunRegistry
+  const runs = yield* registry.list({ states: ["waiting", "planned", "running", "paused", "canceling"], limit: runsMax })
+  yield* Effect.forEach(runs.filter(({ definition }) => definition !== foregroundDefinition), tend, { discard: true })
+})
+
+/** A pass at the start, and one each minute. */
+export const layerRunTending: Layer.Layer<never, never, RunRegistry | WorkflowEngine.WorkflowEngine> = Layer.effectDiscard(
+  tendRuns.pipe(
+    Effect.catch((error) => Effect.logWarning(`runs could not be looked after: ${error.message}`)),
+    Effect.andThen(Effect.sleep("1 minute")),
+    Effect.forever,
+    Effect.forkScoped
+  )
+)
