@@ -1,7 +1,8 @@
 /** The store alone: a batch, and what a value that the database refuses does to the others of it. */
 import { assert, describe, it } from "@effect/vitest"
 import { ProxyServer, VaultStore, type Wish } from "@purser/spend-cap-proxy"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import { chargeForm, databases, makeVault, paid, raw, used, world } from "./support/world.ts"
 
 const wish = (vaultKey: string, key: string, more: Partial<Wish> = {}): Wish => ({
@@ -46,3 +47,25 @@ for (const [name, database] of databases) {
       }).pipe(Effect.provide(world(database))))
   })
 }
+
+describe("what the embedded store keeps when its machine stops", () => {
+  it.live("is every decision at once, and what came of it in a moment, also when no other call comes", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const store = yield* VaultStore
+      const { key } = yield* makeVault()
+      const Loose = Schema.Struct({ loose: Schema.Boolean })
+      const isLoose = Effect.map(
+        Effect.flatMap(sql`select pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn() as loose`, Schema.decodeUnknownEffect(Schema.NonEmptyArray(Loose))),
+        ([{ loose }]) => loose
+      )
+      const verdict = yield* store.decide(wish(key, "k"))
+      assert.isFalse(yield* isLoose)
+      yield* store.record({
+        verdict, kind: "charge", key: "k", effect: "paid", objectId: "ch_1", intentId: null, amountMinor: 100, status: 200, requestId: null, replayed: false, detail: null, answer: null
+      })
+      assert.isTrue(yield* isLoose)
+      const kept: typeof isLoose = Effect.flatMap(isLoose, (loose) => loose ? Effect.andThen(Effect.sleep(5), kept) : Effect.succeed(true))
+      assert.isTrue(yield* kept)
+    }).pipe(Effect.provide(world(databases[0][1]))))
+})
