@@ -21,28 +21,25 @@ export const program: Program = {
     const perFetch = Math.ceil(setting.inFlight / fetchers)
     return {
       charge: async (jobs) => {
-        let inserted = 0
+        const progress = { left: jobs.length }
         const insert = async () => {
-          for (; inserted < jobs.length; inserted += batchOf) {
-            await boss.insert(queue, jobs.slice(inserted, inserted + batchOf).map((job) => ({ data: job, singletonKey: job.customerId })))
+          for (let at = 0; at < jobs.length; at += batchOf) {
+            await boss.insert(queue, jobs.slice(at, at + batchOf).map((job) => ({ data: job, singletonKey: job.customerId })))
           }
         }
-        let left = jobs.length
         const fetcher = async () => {
-          while (left > 0) {
+          while (progress.left > 0) {
             const batch = await boss.fetch<Job>(queue, { batchSize: perFetch })
             if (batch.length === 0) {
-              if (inserted >= jobs.length) return
-              await new Promise((resolve) => setTimeout(resolve, 5))
+              await new Promise((resolve) => setTimeout(resolve, 2))
               continue
             }
             await Promise.all(batch.map(({ data }) => post(data.customerId, data)))
             await boss.complete(queue, batch.map(({ id }) => id))
-            left -= batch.length
+            progress.left -= batch.length
           }
         }
         await Promise.all([insert(), ...Array.from({ length: fetchers }, fetcher)])
-        while (left > 0) await fetcher()
       },
       close: async () => {
         await boss.stop({ graceful: false })
