@@ -79,7 +79,7 @@ const makeWindow = Effect.fnUntraced(function*(options: MajordomoClientOptions, 
       Effect.ignore,
       Effect.forkScoped
     )
-    return { client: socket.routingId, send: (text: string) => socket.send(mdp.request(service, timeoutMs, [text])), incoming, reach: socket.reach }
+    return { client: socket.routingId, send: (text: string) => socket.send(mdp.request(service, timeoutMs, [text])), incoming, reach: socket.reach, admission: socket.admission }
   })
   return {
     ...windowOf(options),

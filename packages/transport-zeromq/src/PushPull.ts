@@ -79,7 +79,7 @@ const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, a
       peersChange: announced !== undefined
     })
     const send = options.form === "plain" ? carrierSend(push) : carrierSend(push, pull.bound[0]!)
-    return { client: randomUUID(), send, incoming: pull.incoming, reach: push.reach }
+    return { client: randomUUID(), send, incoming: pull.incoming, reach: push.reach, admission: push.admission }
   })
   const limits = windowOf(options)
   return {

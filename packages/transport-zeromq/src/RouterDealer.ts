@@ -54,7 +54,7 @@ const makeWindow = Effect.fnUntraced(function*(options: RouterDealerClientOption
         lingerMs: 0,
         peersChange: announced !== undefined
       }),
-      (socket) => ({ client: socket.routingId, send: carrierSend(socket), incoming: socket.incoming, reach: socket.reach })
+      (socket) => ({ client: socket.routingId, send: carrierSend(socket), incoming: socket.incoming, reach: socket.reach, admission: socket.admission })
     )
   return {
     ...windowOf(options),

@@ -11,6 +11,7 @@ import { randomUUID } from "node:crypto"
 import type { Dealer, Event, Message, Pair, Publisher, Pull, Push, Request, Router, Subscriber, XPublisher } from "zeromq"
 import type { Endpoint } from "./Endpoint.ts"
 import type { CurvePublicKey } from "./CurveKey.ts"
+import { type Admission, makeAdmission } from "./internal/admission.ts"
 import { makeSeal, makeUnseal } from "./internal/frameSeal.ts"
 import { nativeError, openError, sendError, type Zeromq } from "./internal/native.ts"
 import { observe } from "./internal/observe.ts"
@@ -41,6 +42,8 @@ export interface ZmqSocket {
   readonly flush: Effect.Effect<void>
   /** Connects to what is new in the list and disconnects from what is no longer in it; bound addresses stay. */
   readonly reach: (endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<void, TransportError>
+  /** Whether the peers that it connects to let its key in. */
+  readonly admission: Admission
 }
 
 /** How to open a socket. */
@@ -164,15 +167,21 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   const label = options.endpoints.map(({ address }) => address).join(",")
   const security = yield* securityOf(zmq, options)
   const socket = yield* acquire(zmq, options, routingId, label, security)
+  const connected = new Set<string>()
+  const admission = makeAdmission(() => connected.size)
+  const connects = options.endpoints.every(({ attach }) => attach === "connect")
+  const onEvent = (event: Event) => {
+    if (connects) admission.onEvent(event)
+    options.onEvent?.(event)
+  }
   // In-process connections have no events. Detached: see `observe`.
-  if (options.endpoints.some(({ address }) => !address.startsWith("inproc://"))) yield* Effect.forkDetach(observe(socket.events, routingId, options.endpoints.every(({ attach }) => attach === "connect"), options.onEvent))
+  if (options.endpoints.some(({ address }) => !address.startsWith("inproc://"))) yield* Effect.forkDetach(observe(socket.events, routingId, connects, onEvent))
 
   // Any call while a bind is under way fails, so that reading and writing start after it.
   const bound = yield* Effect.forEach(
     options.endpoints.filter(({ attach }) => attach === "bind"),
     (endpoint) => bind(socket, endpoint, options.settings)
   )
-  const connected = new Set<string>()
   const native = (address: string, call: () => void) => Effect.try({ try: call, catch: (error) => openError(nativeError(error), address) })
   const reach = Effect.fnUntraced(function*(endpoints: ReadonlyArray<Endpoint>) {
     const wanted = new Set(endpoints.filter(({ attach }) => attach === "connect").map(({ address }) => address))
@@ -229,6 +238,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
     post,
     send: (frames) => Effect.callback((resume) => post(frames, (error) => resume(error === undefined ? Effect.void : Effect.fail(error)))),
     flush: Effect.callback((resume) => writer.post(null, () => resume(Effect.void))),
-    reach
+    reach,
+    admission
   }
 })

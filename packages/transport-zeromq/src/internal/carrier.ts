@@ -7,6 +7,7 @@ import { Effect, Exit, Queue, Scope } from "effect"
 import type { Endpoint } from "../Endpoint.ts"
 import type { Frames, OutgoingFrames, ZmqSocket } from "../ZmqSocket.ts"
 import type { Addresses } from "./addresses.ts"
+import type { Admission } from "./admission.ts"
 
 /** One life of the sockets. */
 export interface Carrier {
@@ -16,6 +17,8 @@ export interface Carrier {
   readonly incoming: ZmqSocket["incoming"]
   /** Follows a changed list of servers. */
   readonly reach: ZmqSocket["reach"]
+  /** Whether the servers let this side's key in; undefined where that is not known. */
+  readonly admission?: Admission | undefined
 }
 
 /** Opens a life. */
@@ -32,11 +35,15 @@ export interface Carriers {
 /** Frames to send in front of a text. */
 export const carrierSend = (socket: ZmqSocket, ...before: OutgoingFrames) => (text: string) => socket.send([...before, text])
 
-/** Makes them without a life; `receive` gets what each of them hears. */
+/**
+ * Makes them without a life; `receive` gets what each of them hears. A life whose key the servers refuse is ended, and
+ * `refused` is told which it was and why: nothing of it was sent, or will be.
+ */
 export const makeCarriers = Effect.fnUntraced(function*(
   addresses: Addresses,
   open: OpenCarrier,
-  receive: (frames: Frames) => void
+  receive: (frames: Frames) => void,
+  refused: (carrier: Carrier, detail: string) => void
 ): Effect.fn.Return<Carriers, never, Scope.Scope> {
   let life: { readonly carrier: Carrier; readonly scope: Scope.Closeable; endpoints: ReadonlyArray<Endpoint> } | undefined
 
@@ -46,6 +53,14 @@ export const makeCarriers = Effect.fnUntraced(function*(
     return old === undefined ? Effect.void : Scope.close(old.scope, Exit.void)
   })
   yield* Effect.addFinalizer(() => renew)
+
+  const outer = yield* Effect.scope
+  const watch = Effect.fnUntraced(function*(carrier: Carrier, { denied, refused: refusal }: Admission) {
+    const detail = yield* refusal
+    if (detail === undefined || life?.carrier !== carrier) return
+    yield* renew
+    if (yield* denied) refused(carrier, detail)
+  })
 
   const begin = Effect.fnUntraced(function*(endpoints: ReadonlyArray<Endpoint>) {
     const scope = yield* Scope.make()
@@ -60,6 +75,7 @@ export const makeCarriers = Effect.fnUntraced(function*(
       return opened
     }).pipe(Scope.provide(scope), Effect.onError(() => Scope.close(scope, Exit.void)))
     life = { carrier, scope, endpoints }
+    if (carrier.admission !== undefined) yield* Effect.forkIn(watch(carrier, carrier.admission), outer)
     return carrier
   }, Effect.uninterruptible)
 

@@ -45,6 +45,8 @@ export interface Errand<Req, A, E> {
   /** Servers' refusals, at most one an attempt. */
   refusals: ReadonlyArray<TransportError>
   phase: Phase
+  /** Which life of the sockets sent it last. */
+  sentBy: object | undefined
   /** Whether it is on the list of what is sent next; one that expired there is on it still. */
   listed: boolean
   attempts: number
@@ -71,6 +73,7 @@ export const makeErrand = <Req, A, E>(
   step: undefined,
   refusals: none,
   phase: "queued",
+  sentBy: undefined,
   listed: false,
   attempts: 1,
   dueMs: 0,

@@ -7,7 +7,7 @@
  *
  * An attempt at a socket that is there already can do without a fiber (`askNow`).
  */
-import { RequestTimeout, TransportError } from "@purser/core"
+import { RequestTimeout, TransportError, Unauthorized } from "@purser/core"
 import { Effect, Exit, Metric, Scope } from "effect"
 import type { Endpoint } from "../Endpoint.ts"
 import type { SocketSettings } from "../SocketSettings.ts"
@@ -66,11 +66,25 @@ export const makeLazyPirate = (options: LazyPirateOptions): LazyPirate => {
     listener = undefined
     told?.(answer)
   }
-  const recycle = Effect.suspend(() => {
+  /** Counts what is asked and given up: who waits for something meanwhile sees whether it still matters. */
+  let turn = 0
+  const drop = Effect.suspend(() => {
     const old = life
     life = undefined
-    listener = undefined
     return old === undefined ? Effect.void : Scope.close(old.scope, Exit.void)
+  })
+  const recycle = Effect.suspend(() => {
+    listener = undefined
+    turn++
+    return drop
+  })
+  // A server that refuses this side's key has got nothing: the attempt is over, and its message goes with the socket.
+  const watch = Effect.fnUntraced(function*({ admission }: ZmqSocket, scope: Scope.Closeable) {
+    const detail = yield* admission.refused
+    if (detail === undefined || life?.scope !== scope) return
+    const asked = turn
+    yield* drop
+    if ((yield* admission.denied) && turn === asked) tell(new TransportError({ reason: new Unauthorized({ detail }), chargeKey: null }))
   })
 
   const open = Effect.fnUntraced(function*(endpoints: ReadonlyArray<Endpoint>) {
@@ -92,11 +106,13 @@ export const makeLazyPirate = (options: LazyPirateOptions): LazyPirate => {
       }
     }).pipe(Scope.provide(scope), Effect.onError(() => Scope.close(scope, Exit.void)))
     life = { socket, scope, endpoints }
+    yield* Effect.forkDetach(watch(socket, scope))
     return socket
   }, Effect.uninterruptible)
 
   const put = (socket: ZmqSocket, encode: (client: string) => string, heard: (answer: Frames | TransportError) => void) => {
     listener = heard
+    turn++
     socket.post([encode(socket.routingId)], (error) => {
       if (error !== undefined && life?.socket === socket) tell(error)
     })

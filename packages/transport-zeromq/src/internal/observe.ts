@@ -10,21 +10,11 @@
 import { Effect, Metric } from "effect"
 import type { Event, Observer } from "zeromq"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
+import { refusalOf } from "./admission.ts"
 
 /** Addresses that refused this process's key, and have not let it in since: each is told once, whatever sockets come after. */
 const refusing = new Set<string>()
 const refusingMax = 1000
-
-const refusalOf = (event: Event): string | undefined => {
-  switch (event.type) {
-    case "handshake:error:auth":
-      return `${event.address} does not let this side's key in: its certificate is not on the list there`
-    case "handshake:error:protocol":
-      return event.error.code === "ERR_ZMTP_MECHANISM_MISMATCH" ? `${event.address} wants keys (CURVE) and this side has none, or the other way round` : undefined
-    default:
-      return undefined
-  }
-}
 
 const tellRefusal = (event: Event): Effect.Effect<void> =>
   Effect.suspend(() => {

@@ -136,6 +136,7 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
   return {
     client,
     incoming,
+    admission: xpub.admission,
     reach: (endpoints) => {
       connects = endpoints.filter(({ attach }) => attach === "connect")
       return xpub.reach(endpoints)

@@ -132,6 +132,10 @@ const work = Effect.fnUntraced(function*<Req, A, E>(
   check()
 
   yield* attempt.pipe(
+    Effect.tapError((error) => Effect.sync(() => {
+      // Tried again as the schedule says: the operator may let the key in.
+      if (error._tag === "TransportError" && error.reason._tag === "Unauthorized") for (const entry of entries.filter(isOpen)) entry.refusals = [...entry.refusals, error]
+    })),
     Effect.retry(options.retry),
     Effect.raceFirst(Deferred.await(abandoned)),
     Effect.catch((error) =>

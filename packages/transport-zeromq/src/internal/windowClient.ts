@@ -8,12 +8,12 @@
  * What happens for each request is plain callbacks and one entry in a map; fibers are for frames and for time. A fiber, a
  * span or a queue for each request would cost several times what the socket does.
  */
-import { Backpressure, Closed, type TransportErrorReason, TransportError } from "@purser/core"
+import { Backpressure, Closed, type TransportErrorReason, TransportError, Unauthorized } from "@purser/core"
 import { Clock, Effect, Latch, Metric, Result, type Schedule, type Scope } from "effect"
 import type { Frames } from "../ZmqSocket.ts"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Addresses } from "./addresses.ts"
-import { makeCarriers, type OpenCarrier } from "./carrier.ts"
+import { type Carrier, makeCarriers, type OpenCarrier } from "./carrier.ts"
 import { makePlaces } from "./ids.ts"
 import { makeLine } from "./line.ts"
 import { Caller, type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
@@ -177,7 +177,17 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
         } else settle(errand, reply)
       }
     }
-    const carriers = yield* makeCarriers(settings.addresses, settings.open, receive)
+    const refused = (carrier: Carrier, detail: string): void => {
+      silentSinceMs = undefined
+      const refusal = new TransportError({ reason: new Unauthorized({ detail }), chargeKey: null })
+      for (const errand of errands.all()) {
+        if (errand.phase !== "sent" || errand.sentBy !== carrier) continue
+        // Tried again as its schedule says: the operator may let the key in.
+        errand.refusals = [...errand.refusals, refusal]
+        run(rest(errand))
+      }
+    }
+    const carriers = yield* makeCarriers(settings.addresses, settings.open, receive, refused)
 
     const sendFrame = Effect.fnUntraced(function*(some: ReadonlyArray<Entry>) {
       const carrier = yield* carriers.current
@@ -187,6 +197,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
       const nowMs = clock.currentTimeMillisUnsafe()
       for (const errand of frame) {
         errand.phase = "sent"
+        errand.sentBy = carrier
         errand.deadlineMs = Math.max(1, errand.dueMs - nowMs)
       }
       silentSinceMs ??= nowMs
