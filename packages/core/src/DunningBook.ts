@@ -96,8 +96,8 @@ export class DunningBook extends Context.Service<DunningBook, {
   readonly look: (caseId: string, step: number) => Effect.Effect<DunningView | undefined, LedgerError>
   /** Notes how long the step waits, so that people know. */
   readonly waits: (caseId: string, step: number, forMs: number) => Effect.Effect<void, LedgerError>
-  /** Running cases of which something was not seen yet: closed by a person, offered a method, or with a charge that has moved on. */
-  readonly moved: (limit: number) => Effect.Effect<ReadonlyArray<{ readonly caseId: string; readonly step: number }>, LedgerError>
+  /** Running cases of which something was not seen yet: closed by a person, offered a method, or with a charge that has moved on; in the order of their ids. */
+  readonly moved: (afterId: string, limit: number) => Effect.Effect<ReadonlyArray<{ readonly caseId: string; readonly step: number }>, LedgerError>
   /**
    * Ends an open case; false when it was not open. After `new_method` a charge that is declined is due for another case, and
    * after any other end its present decline has been followed up.

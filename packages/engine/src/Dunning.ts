@@ -6,10 +6,11 @@
  * it may be replayed, woken or started anew at any time. A charge is never one of its steps; another attempt is.
  */
 import { ChargeGateway, DunningBook, Ledger, type LedgerError } from "@purser/core"
-import { Config, Duration, Effect, Layer, Option, Result, Schedule, Schema } from "effect"
+import { Config, Duration, Effect, Layer, Option, Result, Schedule, Schema, Semaphore } from "effect"
 import { Activity, DurableClock, DurableDeferred, Workflow, type WorkflowEngine } from "effect/workflow"
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { DunningHooks, type GivenUp } from "./DunningHooks.ts"
+import { boundedInt } from "./internal/boundedInt.ts"
 import { DunningStep, dunningStep } from "./internal/dunningStep.ts"
 import { unleased } from "./internal/observe.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
@@ -32,6 +33,7 @@ const finalBackoffMaxMs = 86_400_000
 const settings = Config.all({
   grace: Config.Duration("PURSER_DUNNING_GRACE").pipe(Config.withDefault(Duration.days(3))),
   final: Config.Literals(["cancel", "keep"], "PURSER_DUNNING_FINAL").pipe(Config.withDefault("cancel" as const)),
+  concurrency: boundedInt("PURSER_DUNNING_CONCURRENCY", { minimum: 1, maximum: 1000, default: 16 }),
   poll: Config.Duration("PURSER_PROCESSING_POLL").pipe(Config.withDefault(Duration.minutes(10)))
 })
 
@@ -70,7 +72,9 @@ const made = Effect.gen(function*() {
   const gateway = yield* ChargeGateway
   const pipeline = yield* ChargePipeline
   const hooks = yield* Effect.serviceOption(DunningHooks)
-  const { final, grace, poll } = yield* settings
+  const { concurrency, final, grace, poll } = yield* settings
+  // Of many cases that are due in one night, not all are asked at once.
+  const gate = yield* Semaphore.make(concurrency)
   const given = yield* Effect.serviceOption(PipelineOptions)
   const worker = `${(Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig).worker}/dunning`
   const patience = { graceMs: Duration.toMillis(grace), pollMs: Math.max(Duration.toMillis(poll), 3_600_000) }
@@ -106,7 +110,7 @@ const made = Effect.gen(function*() {
         yield* Effect.logWarning(`dunning case ${caseId} goes on later: ${outcome.failure.message}`)
         yield* patiently(book.waits(caseId, step, againMs))
         return false
-      }).pipe(Effect.provideService(Ledger, ledger), Effect.provideService(ChargePipeline, pipeline))
+      }).pipe(gate.withPermits(1), Effect.provideService(Ledger, ledger), Effect.provideService(ChargePipeline, pipeline))
     })
 
   /** The unpaid object at the processor is given up, so that nobody can pay it unnoticed; a later retry makes another. */
@@ -139,7 +143,7 @@ const made = Effect.gen(function*() {
         const paid = (yield* patiently(ledger.find(view.record.chargeKey)))?.state === "succeeded"
         if (!paid) yield* patiently(book.close(caseId, "given_up", { actor: "dunning", reason: `no attempt is left after ${view.record.attempt}` }))
         return true
-      })
+      }).pipe(gate.withPermits(1))
     })
 
   const closing = (caseId: string, step: number, act: Effect.Effect<unknown, LedgerError>) =>

@@ -24,6 +24,7 @@ const options = Config.all({
 })
 
 const page = 200
+const atOnce = 16
 const by = { actor: "dunning", reason: "declined" }
 
 /** The desk. Every method needs nothing. */
@@ -35,7 +36,7 @@ export class DunningDesk extends Context.Service<DunningDesk, {
    * one in memory does with its process, has them again.
    */
   readonly restart: Effect.Effect<number, LedgerError>
-  /** `restart`, then `tend` every `PURSER_DUNNING_POLL`, for ever; a failure is logged and tried again. */
+  /** `restart`, and `tend` every `PURSER_DUNNING_POLL`, for ever; a failure is logged and tried again. */
   readonly run: Effect.Effect<never>
 }>()("@purser/engine/DunningDesk") {
   /** Over the engine of the app, with which the workflow is registered. */
@@ -62,31 +63,37 @@ export class DunningDesk extends Context.Service<DunningDesk, {
         let started = 0
         for (;;) {
           const due = yield* book.toStart(page)
-          yield* Effect.forEach(due, (caseId) => Effect.andThen(execute(caseId), book.started(caseId)), { discard: true })
+          yield* Effect.forEach(due, (caseId) => Effect.andThen(execute(caseId), book.started(caseId)), { concurrency: atOnce, discard: true })
           started += due.length
           if (due.length < page) return started
+        }
+      })
+
+      /** Does something for each of a list that is read in pages, and answers how many there were. */
+      const throughout = Effect.fnUntraced(function*<A>(
+        read: (afterId: string, limit: number) => Effect.Effect<ReadonlyArray<A>, LedgerError>,
+        idOf: (one: A) => string,
+        act: (one: A) => Effect.Effect<void>
+      ) {
+        let count = 0
+        let after = ""
+        for (;;) {
+          const found = yield* read(after, page)
+          yield* Effect.forEach(found, act, { concurrency: atOnce, discard: true })
+          count += found.length
+          if (found.length < page) return count
+          after = idOf(found[found.length - 1]!)
         }
       })
 
       const tend = Effect.gen(function*() {
         const found = opens === "on" ? yield* openAll : { opened: 0, passed: 0 }
         const started = yield* startAll
-        const moved = yield* book.moved(page)
-        yield* Effect.forEach(moved, ({ caseId, step }) => onEngine(wakeDunning(caseId, step)), { discard: true })
-        return { ...found, started, woken: moved.length }
+        const woken = yield* throughout(book.moved, ({ caseId }) => caseId, ({ caseId, step }) => onEngine(wakeDunning(caseId, step)))
+        return { ...found, started, woken }
       }).pipe(Effect.withSpan("DunningDesk.tend"))
 
-      const restart = Effect.gen(function*() {
-        let count = 0
-        let after = ""
-        for (;;) {
-          const ids = yield* book.running(after, page)
-          yield* Effect.forEach(ids, execute, { discard: true })
-          count += ids.length
-          if (ids.length < page) return count
-          after = ids[ids.length - 1]!
-        }
-      }).pipe(Effect.withSpan("DunningDesk.restart"))
+      const restart = throughout(book.running, (caseId) => caseId, execute).pipe(Effect.withSpan("DunningDesk.restart"))
 
       const safely = <A>(pass: Effect.Effect<A, LedgerError>) =>
         pass.pipe(
@@ -97,7 +104,8 @@ export class DunningDesk extends Context.Service<DunningDesk, {
       return DunningDesk.of({
         tend,
         restart,
-        run: Effect.andThen(safely(restart), Effect.forever(Effect.andThen(safely(tend), Effect.sleep(poll))))
+        // Of many cases the restart takes a while, for which nobody has to wait.
+        run: Effect.andThen(Effect.forkChild(safely(restart)), Effect.forever(Effect.andThen(safely(tend), Effect.sleep(poll))))
       })
     })
   )

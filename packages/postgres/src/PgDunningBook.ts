@@ -93,8 +93,8 @@ const make = Effect.gen(function*() {
     running: (afterId, limit) => Effect.map(ask("read dunning cases", Sql.running, [text(afterId), integer(limit)], IdRow), ids),
     look: (caseId, step) => Effect.map(views("look at a dunning case", Sql.look, [text(caseId), integer(step)]), ([view]) => view),
     waits: (caseId, step, forMs) => send("note a wait", Sql.waits, [text(caseId), integer(step), double(forMs)]),
-    moved: (limit) =>
-      Effect.map(ask("watch dunning cases", Sql.moved, [integer(limit)], StepRow), (rows) => rows.map(({ case_id, step }) => ({ caseId: case_id, step }))),
+    moved: (afterId, limit) =>
+      Effect.map(ask("watch dunning cases", Sql.moved, [text(afterId), integer(limit)], StepRow), (rows) => rows.map(({ case_id, step }) => ({ caseId: case_id, step }))),
     close: (caseId, end, { actor, reason }) =>
       Effect.map(ask("close a dunning case", Sql.close, [text(caseId), text(end), text(actor), text(reason)], IdRow), (rows) => rows.length === 1),
     finished: (caseId) => send("finish a dunning case", Sql.finished, [text(caseId)]),

@@ -34,7 +34,7 @@ const running = Effect.fnUntraced(function*(chargeKey: ChargeKey, step = 1) {
   return caseId
 })
 const isMoved = (caseId: string) =>
-  Effect.flatMap(DunningBook, (book) => Effect.map(book.moved(many), (moved) => moved.find((one) => one.caseId === caseId)?.step))
+  Effect.flatMap(DunningBook, (book) => Effect.map(book.moved("", many), (moved) => moved.find((one) => one.caseId === caseId)?.step))
 
 /** Runs the suite; the layer is built once. */
 export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger | StoreClock, E>): void =>
@@ -136,6 +136,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         assert.isUndefined(yield* isMoved(caseId))
         yield* settle(yield* mustClaim(request), succeeded(request.chargeKey, "pi_moves"), "pi_moves")
         assert.strictEqual(yield* isMoved(caseId), 1)
+        assert.isFalse((yield* book.moved(caseId, many)).some((one) => one.caseId <= caseId))
         assert.strictEqual((yield* book.look(caseId, 2))?.record.state, "succeeded")
         assert.isUndefined(yield* isMoved(caseId))
         yield* book.close(caseId, "canceled", by)

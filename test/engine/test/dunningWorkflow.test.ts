@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ChargeGateway, type ChargeKey, DunningBook, Ledger, SpendCap } from "@purser/core"
 import { ChargePipeline, Dunning, DunningDesk, DunningHooks, DunningWorkflow, type GivenUp, PipelineOptions, retryCharge, retryPolicy } from "@purser/engine"
 import { chargeFor, MockGateway } from "@purser/testkit"
-import { Clock, ConfigProvider, Context, Effect, Exit, Layer, Option, Ref, Scope } from "effect"
+import { Clock, ConfigProvider, Context, Effect, Exit, Latch, Layer, Option, Ref, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { WorkflowEngine } from "effect/workflow"
 
@@ -16,17 +16,33 @@ class Bank extends Context.Service<Bank, {
   readonly funded: Ref.Ref<boolean>
   readonly givenUp: Ref.Ref<ReadonlyArray<GivenUp>>
   readonly hookFails: Ref.Ref<number>
+  /** Confirms that are under way, and what holds them there. */
+  readonly asked: { now: number }
+  readonly answers: Latch.Latch
 }>()("@purser/test-engine/Bank") {
-  static readonly layer = Layer.effect(Bank, Effect.all({ funded: Ref.make(false), givenUp: Ref.make<ReadonlyArray<GivenUp>>([]), hookFails: Ref.make(0) }))
+  static readonly layer = Layer.effect(Bank, Effect.all({ funded: Ref.make(false), givenUp: Ref.make<ReadonlyArray<GivenUp>>([]), hookFails: Ref.make(0), asked: Effect.sync(() => ({ now: 0 })), answers: Latch.make(true) }))
 }
+
+/** A turn of the real event loop: execution ids come from there. */
+const turn = Effect.callback<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
 
 const gateway = Layer.effect(ChargeGateway, Effect.gen(function*() {
   const inner = yield* ChargeGateway
-  const { funded } = yield* Bank
+  const { answers, asked, funded } = yield* Bank
+  const underWay = Effect.acquireRelease(
+    Effect.sync(() => void (asked.now += 1)),
+    () => Effect.sync(() => void (asked.now -= 1))
+  )
   return ChargeGateway.of({
     ...inner,
     confirm: (order, input) =>
-      Effect.flatMap(Ref.get(funded), (hasFunds) => inner.confirm(order, hasFunds ? { ...input, paymentMethod: "pm_card_visa" } : input))
+      Effect.andThen(underWay, answers.await).pipe(
+        Effect.andThen(Ref.get(funded)),
+        Effect.flatMap((hasFunds) => inner.confirm(order, hasFunds ? { ...input, paymentMethod: "pm_card_visa" } : input)),
+        Effect.scoped
+      )
   })
 }))
 
@@ -55,10 +71,6 @@ const layer = (config: Record<string, string> = {}) =>
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ PURSER_DUNNING: "on", PURSER_DUNNING_GRACE: "14 days", ...config })))
   )
 
-/** A turn of the real event loop: execution ids come from there. */
-const turn = Effect.callback<void>((resume) => {
-  setImmediate(() => resume(Effect.void))
-})
 const until = <R>(isSo: Effect.Effect<boolean, unknown, R>): Effect.Effect<void, never, R> =>
   Effect.flatMap(Effect.orDie(isSo), (so) => so ? Effect.void : Effect.andThen(turn, until(isSo)))
 
@@ -70,8 +82,8 @@ const caseOf = (chargeKey: ChargeKey, number = 1) =>
   Effect.flatMap(DunningBook, (book) => Effect.map(book.casesOf(chargeKey), (all) => all.find((view) => view.case.number === number)!))
 
 /** Declines a charge and follows it up. */
-const declined = Effect.fnUntraced(function*(paymentMethod: string) {
-  const request = chargeFor("cust_1", "2026-07", { paymentMethod })
+const declined = Effect.fnUntraced(function*(paymentMethod: string, customer = "cust_1") {
+  const request = chargeFor(customer, "2026-07", { paymentMethod })
   yield* (yield* SpendCap).open({ ...request, expectedMinor: 10_000n, headroomPercent: 110 })
   assert.strictEqual((yield* (yield* ChargePipeline).charge(request))._tag, "Declined")
   yield* tend
@@ -239,6 +251,21 @@ describe("Dunning", () => {
       assert.strictEqual((yield* caseOf(chargeKey)).case.state, "given_up")
       assert.strictEqual(new Set((yield* Ref.get(bank.givenUp)).map((one) => one.case.caseId)).size, 1)
     }).pipe(Effect.provide(layer())))
+
+  it.effect("asks for a few at a time, however many are due in one night", () =>
+    Effect.gen(function*() {
+      const { answers, asked, funded } = yield* Bank
+      const keys = yield* Effect.forEach(Array.from({ length: 9 }, (_, index) => `cust_${index}`), (customer) => Effect.map(declined(noFunds, customer), ({ chargeKey }) => chargeKey))
+      yield* Ref.set(funded, true)
+      yield* answers.close
+      yield* TestClock.adjust("1 day")
+      yield* until(Effect.sync(() => asked.now === 3))
+      yield* Effect.repeat(turn, { times: 100 })
+      assert.strictEqual(asked.now, 3)
+      yield* answers.open
+      yield* until(Effect.map(Effect.forEach(keys, (key) => caseOf(key)), (views) => views.every((view) => view.case.state === "paid")))
+      assert.strictEqual(yield* confirms, 18)
+    }).pipe(Effect.provide(layer({ PURSER_DUNNING_CONCURRENCY: "3" }))))
 
   it.effect("opens no case by itself unless that is wished for", () =>
     Effect.gen(function*() {

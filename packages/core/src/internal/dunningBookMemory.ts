@@ -128,11 +128,11 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
         const one = cases.get(caseId)
         if (one?.step === step) one.goesOnAtMs = now() + forMs
       }),
-    moved: (limit) =>
+    moved: (afterId, limit) =>
       Effect.sync(() =>
-        all().filter((one) => {
+        all().sort((a, b) => a.caseId < b.caseId ? -1 : 1).filter((one) => {
           const row = rows.get(one.chargeKey)!
-          return one.workflow === "running" && one.step > 0
+          return one.workflow === "running" && one.step > 0 && one.caseId > afterId
             && (one.state !== "open" || one.offered !== null || (row.events.length !== one.seen && !inWork(row)))
         }).slice(0, limit).map(({ caseId, step }) => ({ caseId, step }))
       ),

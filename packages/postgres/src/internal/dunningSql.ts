@@ -62,13 +62,13 @@ ${views}`
 export const waits = `update purser.dunning_cases set goes_on_at = purser.now() + $3::float8 * interval '1 millisecond'
 where case_id = $1::text and step = $2::integer`
 
-/** limit */
+/** after, limit */
 export const moved = `select d.case_id, d.step
 from purser.dunning_cases d cross join lateral (select c.event_seq, c.state from purser.charges c where c.charge_key = d.charge_key offset 0) c
-where d.workflow = 'running' and d.step > 0
+where d.workflow = 'running' and d.case_id > $1::text and d.step > 0
   and (d.state <> 'open' or d.offered_at is not null
     or (c.event_seq <> d.seen_seq and c.state not in ('planned', 'claimed', 'attached', 'processing')))
-order by d.case_id limit $1::integer`
+order by d.case_id limit $2::integer`
 
 /** case, end, actor, reason */
 export const close = `with u as (
