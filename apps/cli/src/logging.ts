@@ -2,6 +2,7 @@
 import { Tracing } from "@purser/core"
 import { Config, Console, Effect, Formatter, Layer, Logger, References } from "effect"
 import { format as formatted } from "node:util"
+import { Notes } from "./ui/Output.ts"
 import { Screen } from "./ui/Screen.ts"
 
 const settings = Config.all({
@@ -28,11 +29,15 @@ const console = Layer.effect(Console.Console, Effect.map(Screen, ({ print }): Co
   }
 }))
 
+/** What a command says is part of a log that machines read, whatever the level of the rest. */
+const notes = Layer.succeed(Notes, (text: string) => Effect.provideService(Effect.logInfo(text), References.MinimumLogLevel, "Info"))
+
 /** By `PURSER_LOG_LEVEL` and `PURSER_LOG_FORMAT`. */
 export const logging = Layer.unwrap(Effect.map(settings, ({ format, level }) =>
   Layer.mergeAll(
     Logger.layer([loggers[format]]),
     Layer.succeed(Logger.LogToStderr, true),
     Layer.succeed(References.MinimumLogLevel, level),
-    console
+    console,
+    format === "pretty" ? Layer.empty : notes
   )))

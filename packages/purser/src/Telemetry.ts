@@ -8,7 +8,7 @@ import { EngineMetrics } from "@purser/engine"
 import { PostgresMetrics } from "@purser/postgres"
 import { StripeMetrics } from "@purser/stripe"
 import { BrokerMetrics, ZmqMetrics } from "@purser/transport-zeromq"
-import { Config, Context, Effect, Layer, Metric, Option, Redacted, Schema, type Scope, Tracer } from "effect"
+import { Config, Context, Effect, Layer, Metric, Option, Random, Redacted, Schema, type Scope, Tracer } from "effect"
 import { FetchHttpClient, HttpMiddleware, HttpRouter, type HttpServer } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer, PrometheusMetrics } from "effect/observability"
 
@@ -80,7 +80,11 @@ export interface TelemetrySource {
 const exporters = ({ otlp }: TelemetrySettings, source: TelemetrySource) => Layer.unwrap(Effect.gen(function*() {
   if (otlp === undefined) return Layer.empty
   const serviceName = Option.getOrElse(yield* Config.option(Config.String("OTEL_SERVICE_NAME")), () => `purser-${source.component}`)
-  const common = { resource: { serviceName, serviceVersion: source.version }, headers: otlp.headers === undefined ? undefined : headersOf(otlp.headers), compression: "gzip" as const }
+  // Two processes of one service must not be taken for one.
+  const worker = Option.getOrUndefined(yield* Config.option(Config.String("PURSER_WORKER")))
+  const instance = worker ?? `${source.component}-${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")}`
+  const resource = { serviceName, serviceVersion: source.version, attributes: { "service.namespace": "purser", "service.instance.id": instance } }
+  const common = { resource, headers: otlp.headers === undefined ? undefined : headersOf(otlp.headers), compression: "gzip" as const }
   const base = otlp.url.href.replace(/\/+$/, "")
   const on = (signal: typeof signals[number]) => otlp.signals.has(signal)
   const traces = Layer.effect(Tracer.Tracer, Effect.map(OtlpTracer.make({ ...common, url: `${base}/v1/traces` }), (tracer) => sampled(tracer, otlp.sample)))

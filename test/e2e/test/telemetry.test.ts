@@ -94,28 +94,47 @@ describe("one charge is one trace", () => {
 describe("what leaves a process", () => {
   it.live("holds no secret: keys, passwords and signatures are in no span, metric or log line", () =>
     atDesk(Effect.fnUntraced(function*(at) {
-      const { all, url } = yield* collector
+      const { all, spans: collected, url } = yield* collector
       const port = yield* freePort
       const planted = { stripe: "sk_test_plantedstripe0123456789", header: "planted-collector-token", webhook: "whsec_plantedwebhook" }
       const password = new URL(at.env["PURSER_DATABASE_URL"] ?? "").password
+      const outside = { PURSER_OTLP_ENDPOINT: url, PURSER_OTLP_ENCODING: "json", PURSER_OTLP_HEADERS: `authorization=Bearer%20${planted.header}` }
       const echo = yield* echoing(at.sim.url)
       const { run, worker } = yield* charged(at, 3, {
         PURSER_STRIPE_URL: echo,
-        PURSER_OTLP_ENDPOINT: url, PURSER_OTLP_ENCODING: "json", PURSER_OTLP_HEADERS: `authorization=Bearer%20${planted.header}`,
+        ...outside,
         PURSER_METRICS_LISTEN: String(port), PURSER_LOG_LEVEL: "All", PURSER_LOG_FORMAT: "json",
         PURSER_STRIPE_KEY: planted.stripe, PURSER_WEBHOOK_SECRET: planted.webhook
       })
       assert.deepStrictEqual([run.json?.["succeeded"], run.json?.["rejected"]], [2, 1], run.stderr)
+      const webhooks = yield* at.start(["webhooks", "--port", "0"], { ...outside, PURSER_WEBHOOK_SECRET: planted.webhook })
+      const where = /webhooks on (http:\S+),/.exec(yield* webhooks.says("ledger"))?.[1] ?? ""
+      const headers = { "stripe-signature": "t=1,v1=planted-signature", authorization: "Bearer planted-authorization", cookie: "session=planted-cookie", "x-csrf-token": "planted-csrf" }
+      assert.strictEqual((yield* Effect.promise(() => fetch(where, { method: "POST", headers, body: "{}" }))).status, 400)
+      yield* webhooks.kill("SIGTERM")
+      const served = yield* webhooks.ended
       const sent = yield* all
       assert.deepStrictEqual(new Set(sent.map(({ path }) => path)), new Set(["/v1/traces", "/v1/metrics", "/v1/logs"]))
       assert.deepStrictEqual(new Set(sent.map(({ authorization }) => authorization)), new Set([`Bearer ${planted.header}`]))
-      const everything = [...sent.map(({ text }) => text), run.stdout, run.stderr, worker.stdout, worker.stderr].join("\n")
+      const everything = [...sent.map(({ text }) => text), run.stdout, run.stderr, worker.stdout, worker.stderr, served.stdout, served.stderr].join("\n")
       // It did leave something to look at.
       assert.include(everything, "Stripe.confirm")
       assert.include(everything, "purser_charges_total")
       assert.include(everything, "Stripe request")
       assert.include(everything, "not with")
-      for (const secret of [...Object.values(planted), ...(password === "" ? [] : [password])]) assert.notInclude(everything, secret)
+      assert.include(everything, "/webhooks/stripe")
+      for (const secret of ["planted-signature", "planted-authorization", "planted-cookie", "planted-csrf", ...Object.values(planted), ...(password === "" ? [] : [password])]) assert.notInclude(everything, secret)
+      // And every line of a log for machines is an object that names its charge, its run and its trace; only why a command failed is told to people.
+      const linesOf = (text: string) => text.trim().split("\n").filter((line) => !line.includes("rows are not paid")).map((line) => JSON.parse(line) as { readonly annotations: Record<string, string>; readonly traceId?: string; readonly message: string })
+      const chargeKey = chargeKeyOf({ namespace: defaultNamespace, customerId: "c1", billingPeriod: "2026-07", item: "base" })
+      const spans = yield* collected
+      const traces = new Set(spans.filter(({ attributes }) => attributes["purser.charge_key"] === chargeKey).map(({ traceId }) => traceId))
+      const lines = linesOf(worker.stderr).filter(({ annotations }) => annotations["chargeKey"] === chargeKey)
+      assert.isAbove(lines.length, 0)
+      assert.deepStrictEqual(new Set(lines.map(({ traceId }) => traceId)), traces)
+      const runs = new Set(linesOf(run.stderr).flatMap(({ annotations }) => annotations["runId"] ?? []))
+      assert.deepStrictEqual(runs, new Set(spans.flatMap(({ attributes }) => String(attributes["purser.run_id"] ?? "") || [])))
+      assert.strictEqual(runs.size, 1)
     })), 60_000)
 })
 

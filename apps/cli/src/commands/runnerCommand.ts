@@ -21,7 +21,7 @@ export const runnerCommand = Command.make("runner", {
 }, Effect.fnUntraced(function*(given) {
   if (given.workers < 0 || given.workers > 64) return yield* refused("--workers must be from 0 to 64")
   const { runner } = yield* Effect.promise(() => import("../handlers/runner.ts"))
-  return yield* inTelemetry("worker", runner({
+  return yield* inTelemetry("runner", runner({
     workers: given.workers, transport: Option.getOrUndefined(given.transport), endpoint: Option.getOrUndefined(given.endpoint)
   }))
 })).pipe(

@@ -9,10 +9,11 @@ import { note } from "../ui/Output.ts"
 import { version } from "../version.ts"
 
 /** The commands that have telemetry. */
-export type Component = "run" | "worker" | "webhooks" | "broker" | "forwarder" | "feed" | "proxy"
+export type Component = "run" | "runner" | "worker" | "webhooks" | "broker" | "forwarder" | "feed" | "proxy"
 
 const tables: Readonly<Record<Component, Effect.Effect<ReadonlyArray<MetricTable>>>> = {
   run: Effect.succeed(Telemetry.tables.worker),
+  runner: Effect.succeed(Telemetry.tables.worker),
   worker: Effect.succeed(Telemetry.tables.worker),
   webhooks: Effect.succeed(Telemetry.tables.worker),
   broker: Effect.succeed(Telemetry.tables.broker),
