@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config"
 
 // Every failure on every further gateway, every package manager on every Node: minutes of it, so that it has its own command, `pnpm test:long`.
 const long = [
-  ...["chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch"].map((name) => `test/e2e/test/${name}.test.ts`),
+  ...["chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runnerLong"].map((name) => `test/e2e/test/${name}.test.ts`),
   "test/packaging/test/matrix.test.ts"
 ]
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined

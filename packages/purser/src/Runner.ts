@@ -10,7 +10,7 @@ import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Database, engineTables } from "@purser/postgres"
-import { Config, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Config, Duration, Effect, Layer, Option, Schedule, Schema } from "effect"
 import {
   ClusterWorkflowEngine, type MessageStorage, RunnerAddress, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig, SocketRunner, SqlMessageStorage, SqlRunnerStorage
 } from "effect/cluster"
@@ -58,12 +58,23 @@ const alone = (read: Settings, runs: boolean) =>
     Layer.provide(ShardingConfig.layer(runs ? sharding(read) : { ...sharding(read), runnerAddress: Option.none() }))
   )
 
+/** The library's own pings wait for a minute before a frozen runner is given up: longer than its lock lasts. */
+const pings = ({ takeOver }: Settings) =>
+  Layer.effect(RunnerHealth.RunnerHealth, Effect.map(Runners.Runners, (runners) => ({
+    isAlive: (address: RunnerAddress.RunnerAddress) =>
+      runners.ping(address).pipe(
+        Effect.timeout(Duration.divideUnsafe(takeOver, 3)),
+        Effect.retry({ times: 1, schedule: Schedule.spaced("250 millis") }),
+        Effect.isSuccess
+      )
+  })))
+
 /** One of several: listens for the others, and has its share of the shards. */
 const member = Effect.fnUntraced(function*(read: Settings) {
   const server = yield* NodeSocketServer.make({ host: Option.getOrElse(read.listen, () => read.host), port: read.port })
   // Of a port that the system chose only the server knows the number.
   const port = server.address._tag === "InetAddressV4" || server.address._tag === "InetAddressV6" ? server.address.port : read.port
-  const health = RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc), Layer.provide(NodeClusterSocket.layerClientProtocol))
+  const health = pings(read).pipe(Layer.provide(Runners.layerRpc), Layer.provide(NodeClusterSocket.layerClientProtocol))
   return SocketRunner.layer.pipe(
     Layer.provide([Layer.succeed(SocketServer.SocketServer, server), NodeClusterSocket.layerClientProtocol]),
     Layer.provide(health),
