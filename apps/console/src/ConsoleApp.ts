@@ -2,7 +2,7 @@
  * A console composed from the configuration: the ledger's database, the key to Stripe where there is one, the proxy's store where
  * there is one, and the doors.
  */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ChargePipeline, PipelineOptions, Reconciler } from "@purser/engine"
 import { Stores } from "@purser/purser"
 import { StripeAccount, StripeGateway } from "@purser/stripe"
@@ -11,6 +11,7 @@ import { Access, type AccessOptions } from "./Access.ts"
 import { Console } from "./Console.ts"
 import { ConsoleStores } from "./ConsoleStores.ts"
 import { ProcessorDesk } from "./ProcessorDesk.ts"
+import { RunDesk } from "./RunDesk.ts"
 import { VaultRoom } from "./VaultRoom.ts"
 
 /** Acts that ask Stripe, under a name that the event trail tells from a worker's. */
@@ -26,7 +27,7 @@ const deskWithKey = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSE
 /** The console as the configuration says, behind these doors. */
 export const layerConsole = (access: AccessOptions) =>
   Console.layer.pipe(
-    Layer.provide(Layer.mergeAll(Access.layer(access), ConsoleStores.layer, deskWithKey, VaultRoom.layerConfig)),
+    Layer.provide(Layer.mergeAll(Access.layer(access), ConsoleStores.layer, deskWithKey, RunDesk.layer, VaultRoom.layerConfig)),
     Layer.provideMerge(Stores.layerConfig),
     Layer.provide(NodeServices.layer)
   )

@@ -28,6 +28,8 @@ export interface RunConflict {
   readonly stripeCustomerId: string
   readonly paymentMethod: string | null
   readonly keptPaymentMethod: string | null
+  /** When a person dropped the file's terms; null while it waits. */
+  readonly resolvedAtMs: number | null
   readonly charge: ChargeLine
 }
 
@@ -57,7 +59,7 @@ export class Attention extends Context.Service<Attention, {
   /** Conflicts that nobody has dealt with, in the order of run and line. */
   readonly conflicts: (after: { readonly runId: string; readonly line: number } | null, limit: number) => Effect.Effect<ReadonlyArray<RunConflict>, LedgerError>
   /** Conflicts of one charge, those that were dealt with too. */
-  readonly conflictsOf: (chargeKey: ChargeKey) => Effect.Effect<ReadonlyArray<RunConflict & { readonly resolvedAtMs: number | null }>, LedgerError>
+  readonly conflictsOf: (chargeKey: ChargeKey) => Effect.Effect<ReadonlyArray<RunConflict>, LedgerError>
   /** The file's row is dropped: the charge stays as the ledger has it. False when nothing was open. */
   readonly keepCharge: (input: { readonly runId: string; readonly line: number } & OperatorReason) => Effect.Effect<boolean, LedgerError>
   /**

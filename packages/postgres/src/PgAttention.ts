@@ -30,7 +30,7 @@ const ConflictRow = Schema.Struct({
 })
 const KeyRow = Schema.Struct({ charge_key: ChargeKey })
 
-const conflictOf = (row: typeof ConflictRow.Type): RunConflict & { readonly resolvedAtMs: number | null } => ({
+const conflictOf = (row: typeof ConflictRow.Type): RunConflict => ({
   runId: row.run_id,
   line: row.line,
   source: row.source,

@@ -6,23 +6,16 @@ import {
 import { Database } from "@purser/postgres"
 import { PurserDunning, QueryRun, Runner, Stores, Telemetry } from "@purser/purser"
 import { StripeAccount, StripeGateway, StripeRefunds } from "@purser/stripe"
-import { ConfigProvider, Effect, Layer, Random } from "effect"
+import { Effect, Layer } from "effect"
 import { hostname } from "node:os"
 import { serving } from "../launch.ts"
 import { note } from "../ui/Output.ts"
 import { fileRun } from "./fileRun.ts"
+import { beating, oneName } from "./oneName.ts"
 import { watchPauses } from "./pause.ts"
 import { type TransportChoice, transportOf } from "./runTransport.ts"
 
-/** One name for everything that this process does. */
-const named = Layer.effect(
-  ConfigProvider.ConfigProvider,
-  Effect.gen(function*() {
-    const given = yield* ConfigProvider.ConfigProvider
-    const suffix = (yield* Random.nextIntBetween(0, 2 ** 32)).toString(16).padStart(8, "0")
-    return ConfigProvider.orElse(given, ConfigProvider.fromUnknown({ PURSER_WORKER: `runner-${hostname()}-${suffix}` }))
-  })
-)
+const named = oneName(`runner-${hostname()}`)
 
 const stack = (options: TransportChoice) => {
   const stores = Stores.layerConfig
@@ -52,6 +45,7 @@ export const runner = (options: TransportChoice) =>
     const { worker } = yield* PipelineOptions.fromConfig
     yield* watchPauses
     yield* Telemetry.watchStores
+    yield* beating(`runs, ${options.workers} workers`)
     const { run } = yield* ChargeWorker
     for (let started = 0; started < options.workers; started++) {
       yield* Effect.forkScoped(Effect.tapCause(run, (cause) => Effect.logError("a worker stopped", cause)))

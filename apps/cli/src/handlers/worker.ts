@@ -9,6 +9,7 @@ import { serving } from "../launch.ts"
 import { note } from "../ui/Output.ts"
 import { publishFeed } from "./feed.ts"
 import { watchWorker } from "../ui/WorkerView.ts"
+import { beating, oneName } from "./oneName.ts"
 import { watchPauses } from "./pause.ts"
 
 /** Serves charge requests from the configured transport, ledger and Stripe account; with `feed` it publishes the ledger's events beside it. */
@@ -23,6 +24,7 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
     Layer.provide(Layer.mergeAll(StripeGateway.layerConfig, StripeRefunds.layer)),
     Layer.provide(TransportConfig.layer.pipe(Layer.provide(DeadLetters.layerSink))),
     Layer.provideMerge(Stores.layerConfig),
+    Layer.provideMerge(oneName("worker")),
     Layer.provide(Layer.effect(
       ConfigProvider.ConfigProvider,
       Effect.map(ConfigProvider.ConfigProvider, (rest) => ConfigProvider.orElse(ConfigProvider.fromUnknown(given), rest))
@@ -36,6 +38,7 @@ export const worker = (options: { readonly endpoint: string | undefined; readonl
     if (database.kind === "pglite") yield* note("The embedded database serves this process alone: to share the ledger with other processes, set PURSER_DATABASE_URL.")
     yield* watchPauses
     yield* Telemetry.watchStores
+    yield* beating(`requests on ${endpoint}`)
     const cap = yield* SpendCap
     yield* watchWorker({
       title: `worker on ${endpoint}, ledger ${database.label}`,

@@ -197,6 +197,8 @@ export const Conflict = Schema.Struct({
   stripeCustomerId: Schema.String,
   paymentMethod: NullText,
   keptPaymentMethod: NullText,
+  /** When a person dropped the file's terms; null while it waits. */
+  resolvedAtMs: NullTime,
   charge: ChargeLine
 })
 export type Conflict = typeof Conflict.Type

@@ -178,20 +178,19 @@ export const Charges = () => {
       <Filters query={query} />
       <Totals period={query.period} />
       <Problem failed={found.failed} />
-      <div className="grid" role="grid" aria-label="Charges" aria-rowcount={found.next === null ? rows.length + 1 : -1} aria-busy={found.busy}>
+      <div className="grid" role="grid" aria-label="Charges" aria-rowcount={found.next === null ? rows.length + 1 : -1} aria-busy={found.busy}
+        ref={list} tabIndex={0} onKeyDown={move} aria-activedescendant={active === undefined ? undefined : `row-${active.chargeKey}`}>
         <div className="grid-row grid-head" role="row">{names.map((name, index) => <span key={name} role="columnheader" className={classes[index]}>{name}</span>)}</div>
-        <div className="grid-body" ref={list} tabIndex={0} role="rowgroup" onKeyDown={move} aria-activedescendant={active === undefined ? undefined : `row-${active.chargeKey}`}>
-          <div className="grid-space" role="presentation" style={{ height: virtual.getTotalSize() }}>
-            {items.map((item) => {
-              const charge = rows[item.index]!
-              return (
-                <div key={charge.chargeKey} id={`row-${charge.chargeKey}`} className="grid-row" role="row" aria-rowindex={item.index + 2} aria-selected={item.index === at}
-                  style={{ transform: `translateY(${item.start}px)` }} onClick={() => go(to("charges", charge.chargeKey))}>
-                  <Row charge={charge} now={now} />
-                </div>
-              )
-            })}
-          </div>
+        <div className="grid-space" role="rowgroup" style={{ height: virtual.getTotalSize() }}>
+          {items.map((item) => {
+            const charge = rows[item.index]!
+            return (
+              <div key={charge.chargeKey} id={`row-${charge.chargeKey}`} className="grid-row" role="row" aria-rowindex={item.index + 2} aria-selected={item.index === at}
+                style={{ transform: `translateY(${item.start}px)` }} onClick={() => go(to("charges", charge.chargeKey))}>
+                <Row charge={charge} now={now} />
+              </div>
+            )
+          })}
         </div>
       </div>
       <p className="foot dim" role="status">

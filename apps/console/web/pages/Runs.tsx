@@ -9,7 +9,8 @@ import { Ago, Amount, Figure, Head, Nothing, orderOf, Part, Problem, State, Time
 import { Table } from "../parts/Table.tsx"
 import { to } from "../route.ts"
 
-const nameOf = (run: Run) => run.name ?? (run.source === "" ? run.runId : run.source.split("/").at(-1)!)
+/** The name that somebody gave, else the file's. */
+const nameOf = (run: Run) => run.name !== null && run.name !== run.runId ? run.name : run.source === "" ? run.runId : run.source.split("/").at(-1)!
 
 const RunList = ({ chosen, now, runs }: { readonly runs: ReadonlyArray<Run>; readonly chosen: string | undefined; readonly now: number }) => (
   <ul className="picks" aria-label="Runs">
@@ -50,9 +51,13 @@ const PauseAll = ({ done }: { readonly done: () => void }) => {
 }
 
 const receivedText = (view: RunView) => {
-  const sums = new Map<string, bigint>()
-  for (const group of view.groups) sums.set(group.currency, (sums.get(group.currency) ?? 0n) + group.receivedMinor)
-  return [...sums]
+  const sums = new Map<string, { readonly rows: number; readonly minor: bigint }>()
+  for (const { currency, receivedMinor, rows } of view.groups) {
+    const before = sums.get(currency) ?? { rows: 0, minor: 0n }
+    sums.set(currency, { rows: before.rows + rows, minor: before.minor + receivedMinor })
+  }
+  // The currency of most rows first.
+  return [...sums].toSorted(([, a], [, b]) => b.rows - a.rows).map(([code, { minor }]) => [code, minor] as const)
 }
 
 const Detail = ({ runId }: { readonly runId: string }) => {

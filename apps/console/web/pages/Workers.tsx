@@ -26,12 +26,10 @@ export const Workers = () => {
           { name: "Life", show: ({ life }) => <State state={life}>{life === "unknown" ? "never introduced itself" : life}</State> },
           { name: "Last beat", show: ({ beatAtMs }) => <Ago ms={beatAtMs} now={atMs} /> },
           { name: "In flight", number: true, show: ({ inFlight }) => count(inFlight) },
-          { name: "Settled / min", number: true, show: ({ settledLastMinute }) => count(settledLastMinute) },
-          { name: "Taken over / min", number: true, show: ({ takenOverLastMinute }) => count(takenOverLastMinute) },
-          { name: "Serves", show: ({ serves }) => serves ?? <span className="dim">–</span> },
-          { name: "Where", wide: true, show: ({ host, pid }) => host === null ? <span className="dim">–</span> : <>{host}, process {pid}</> },
+          { name: "Settled/min", number: true, show: ({ settledLastMinute }) => count(settledLastMinute) },
+          { name: "Taken over/min", number: true, show: ({ takenOverLastMinute }) => count(takenOverLastMinute) },
           { name: "Up", show: ({ life, startedAtMs }) => startedAtMs === null || life === "stopped" ? <span className="dim">–</span> : <span className="num">{span(atMs - startedAtMs)}</span> },
-          { name: "Version", show: ({ version }) => version ?? <span className="dim">–</span> }
+          { name: "Serves", wide: true, show: ({ host, pid, serves, version }) => host === null ? <span className="dim">–</span> : <>{serves} <span className="dim">on {host}, process {pid}, version {version}</span></> }
         ]} />
       )}
     </>

@@ -11,7 +11,7 @@ const Both = ({ file, ledger, same }: { readonly file: ReactNode; readonly ledge
 
 /** A table of them, with the act that ends each. */
 export const ConflictTable = ({ conflicts, done, withCharge = true }: {
-  readonly conflicts: ReadonlyArray<Conflict & { readonly resolvedAtMs?: number | null }>
+  readonly conflicts: ReadonlyArray<Conflict>
   readonly done: () => void
   readonly withCharge?: boolean
 }) => (
@@ -24,7 +24,7 @@ export const ConflictTable = ({ conflicts, done, withCharge = true }: {
     { name: "From", wide: true, show: ({ line, runId, seenAtMs, source }) => <>{source.split("/").at(-1)} line {line}, <a href={to("runs", runId)}>run</a> of <Time ms={seenAtMs} /></> },
     {
       name: "Act",
-      show: ({ charge, line, runId }) => (
+      show: ({ charge, line, resolvedAtMs, runId }) => resolvedAtMs !== null ? <span className="dim">dropped <Time ms={resolvedAtMs} /></span> : (
         <Act quiet name="Keep the ledger's" done={done}
           explain={<>The file's row is dropped. The charge stays as the ledger has it: <Amount minor={charge.amountMinor} code={charge.currency} />, {charge.state}. If they are two charges, give the file's row an item of its own and run the file again.</>}
           act={(client, reason) => client.attention.keepCharge({ payload: { runId, line, reason } })} />

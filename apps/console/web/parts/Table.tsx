@@ -21,7 +21,7 @@ const classOf = (column: { readonly number?: boolean; readonly wide?: boolean })
 
 /** A table with a name. */
 export const Table = <A,>({ columns, keyOf, label, rows }: TableProps<A>) => (
-  <div className="scroll" tabIndex={0} role="region" aria-label={label}>
+  <div className="scroll" tabIndex={0} role="group" aria-label={label}>
     <table className="cards">
       <thead><tr>{columns.map((column) => <th key={column.name} scope="col" className={classOf(column)}>{column.name}</th>)}</tr></thead>
       <tbody>

@@ -2,18 +2,22 @@
  * Runs, and the switch that stops charging. The register of runs knows names, states and acts; the run book and the ledger
  * know the numbers. A run of which the register does not know is stopped by whoever began it, or by the switch.
  */
-import { ChargePause, type RunLine, type RunRecord, RunRegistry, type RunState, RunStats, type RunView, SpendCap } from "@purser/core"
-import { Cache, Clock, Duration, Effect, Exit } from "effect"
+import { ChargePause, type RunLine, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap } from "@purser/core"
+import { foregroundDefinition } from "@purser/engine"
+import { Cache, Clock, Duration, Effect, Exit, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
 import { ActRefused, type Away, NotThere } from "../../api/ConsoleError.ts"
 import type { Run } from "../../api/Shapes.ts"
+import { type RunDeed, RunDesk } from "../../RunDesk.ts"
 import { away, makePerform } from "../perform.ts"
 
 const slices = 60
 const openStates = new Set(["staged", "planned", "claimed", "attached"])
 
 const actsOf = (record: RunRecord | undefined): Run["acts"] => {
+  // Whoever sits before that command has it in hand.
+  if (record?.definition === foregroundDefinition) return []
   switch (record?.state) {
     case "waiting":
     case "planned":
@@ -60,14 +64,14 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
     { capacity: 64, timeToLive: (exit) => Duration.millis(Exit.isSuccess(exit) ? Math.max(400, exit.value.tookMs * 5) : 0) }
   )
 
-  const change = (runId: string, from: ReadonlyArray<RunState>, to: RunState, act: string, reason: string) =>
-    perform({ act: `${act} run`, subject: runId, reason }, Effect.fnUntraced(function*(actor) {
-      const record = yield* Effect.mapError(registry.find(runId), away)
-      if (record === undefined) return yield* new NotThere({ message: "no run of this name is registered; pause all charging instead" })
-      const changed = yield* Effect.mapError(registry.change({ runId: record.runId, from, to, actor, detail: reason }), away)
-      if (changed === undefined) return yield* new ActRefused({ message: `the run is ${record.state}` })
-      yield* Cache.invalidate(views, record.runId)
-      return `${record.name} is ${changed.state}`
+  const desk = yield* Effect.serviceOption(RunDesk)
+  const noDesk = new ActRefused({ message: "this console has no way to the runners: use the command" })
+  const act = (deed: RunDeed, runId: string, reason: string) =>
+    perform({ act: `${deed} run`, subject: runId, reason }, Effect.fnUntraced(function*(actor) {
+      if (Option.isNone(desk)) return yield* noDesk
+      const run = yield* desk.value.act(deed, runId, actor, reason)
+      yield* Cache.invalidate(views, run.runId)
+      return `${run.name} is ${run.state}`
     }))
 
   return handlers
@@ -111,9 +115,9 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
         atMs
       }
     }))
-    .handle("pause", ({ params, payload }) => change(params.runId, ["waiting", "planned", "running"], "paused", "pause", payload.reason))
-    .handle("resume", ({ params, payload }) => change(params.runId, ["paused"], "running", "resume", payload.reason))
-    .handle("cancel", ({ params, payload }) => change(params.runId, ["waiting", "planned", "running", "paused"], "canceling", "cancel", payload.reason))
+    .handle("pause", ({ params, payload }) => act("pause", params.runId, payload.reason))
+    .handle("resume", ({ params, payload }) => act("resume", params.runId, payload.reason))
+    .handle("cancel", ({ params, payload }) => act("cancel", params.runId, payload.reason))
     .handle("pauseCharging", ({ payload: { reason } }) =>
       perform({ act: "pause", subject: "charging", reason }, (actor) =>
         Effect.mapBoth(pause.pause({ cause: "person", actor, reason }), {
