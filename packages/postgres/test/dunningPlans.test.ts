@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import * as Dunning from "../src/internal/dunningSql.ts"
 import { boolean, double, integer, text } from "../src/internal/params.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { planOf } from "./support/plans.ts"
 
 const rows = 20_000
 
@@ -46,12 +47,10 @@ for (const [name, database] of TestDatabase.layers.filter(([name]) => name === "
   layer(database, { timeout: 120_000 })(`plans of dunning on ${name}`, (it) => {
     it.effect("reads no table from end to end", () =>
       Effect.gen(function*() {
-        const sql = yield* SqlClient.SqlClient
         yield* fill
         for (const [operation, [statement, params]] of Object.entries(statements)) {
-          const plan = yield* sql.unsafe<object>(`explain ${statement}`, params)
-          const text = plan.map((row) => Object.values(row).join("")).join("\n")
-          assert.notMatch(text, /Seq Scan on (charges|dunning_cases)/, `${operation}:\n${text}`)
+          const plan = yield* planOf(statement, params)
+          assert.notMatch(plan, /Seq Scan on (charges|dunning_cases)/, `${operation}:\n${plan}`)
         }
       }))
   })

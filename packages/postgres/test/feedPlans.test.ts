@@ -8,6 +8,7 @@ import { SqlClient } from "effect/sql"
 import * as Feed from "../src/internal/feedSql.ts"
 import { integer, text } from "../src/internal/params.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { genericPlanOf, planOf } from "./support/plans.ts"
 
 const rows = 20_000
 
@@ -17,8 +18,6 @@ const insert = (from: number, to: number) => `with c as (
     returning charge_key
   )
   insert into purser.charge_events (charge_key, seq, at, to_state, attempt) select charge_key, s, purser.now(), 'planned', 1 from c, generate_series(1, 3) s`
-
-const textOf = (plan: ReadonlyArray<object>) => plan.map((row) => Object.values(row).join("")).join("\n")
 
 interface Reads {
   readonly relname: string
@@ -56,12 +55,8 @@ for (const [name, database] of TestDatabase.layers) {
           snapshot: [Feed.snapshot, [BigInt(rows), text("8"), integer(1000)]]
         }
         for (const [operation, [statement, params]] of Object.entries(readers)) {
-          const own = textOf(yield* sql.unsafe(`explain ${statement}`, params))
-          const generic = yield* sql.withTransaction(Effect.gen(function*() {
-            yield* sql.unsafe("set local plan_cache_mode = force_generic_plan")
-            yield* sql.unsafe(`prepare ${operation} as ${statement}`).unprepared
-            return textOf(yield* sql.unsafe(`explain execute ${operation}(${params.map(() => "null").join(", ")})`).unprepared)
-          }))
+          const own = yield* planOf(statement, params)
+          const generic = yield* genericPlanOf(operation, statement, params)
           for (const plan of [own, generic]) {
             assert.match(plan, /Index (Only )?Scan/, operation)
             assert.notMatch(plan, /Seq Scan on (charges|charge_events|feed_log)/, operation)

@@ -11,6 +11,7 @@ import { bigints, booleans, double, doubles, integer, integers, text, texts } fr
 import * as Refund from "../src/internal/refundSql.ts"
 import * as Run from "../src/internal/runSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { genericPlanOf, planOf } from "./support/plans.ts"
 
 const rows = 20_000
 const batch = 512
@@ -74,21 +75,14 @@ const statements = Effect.gen(function*() {
   } satisfies Record<string, readonly [string, ReadonlyArray<unknown>]>)
 })
 
-const textOf = (plan: ReadonlyArray<object>) => plan.map((row) => Object.values(row).join("")).join("\n")
-
 for (const [name, database] of TestDatabase.layers) {
   layer(database, { timeout: 120_000 })(`plans on ${name}`, (it) => {
     it.effect("reads no table from end to end", () =>
       Effect.gen(function*() {
-        const sql = yield* SqlClient.SqlClient
         yield* fill
         for (const [operation, [statement, params]] of yield* statements) {
-          const own = textOf(yield* sql.unsafe(`explain ${statement}`, params))
-          const generic = yield* sql.withTransaction(Effect.gen(function*() {
-            yield* sql.unsafe("set local plan_cache_mode = force_generic_plan")
-            yield* sql.unsafe(`prepare ${operation} as ${statement}`).unprepared
-            return textOf(yield* sql.unsafe(`explain execute ${operation}(${params.map(() => "null").join(", ")})`).unprepared)
-          }))
+          const own = yield* planOf(statement, params)
+          const generic = yield* genericPlanOf(operation, statement, params)
           for (const plan of [own, generic]) {
             assert.match(plan, /Index (Only )?Scan/, operation)
             assert.notMatch(plan, /Seq Scan on (charges|charge_events|run_rows)/, operation)

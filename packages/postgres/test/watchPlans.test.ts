@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { double, integer, text, texts } from "../src/internal/params.ts"
 import * as Watch from "../src/internal/watchSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { planOf } from "./support/plans.ts"
 
 const rows = 20_000
 
@@ -42,12 +43,10 @@ for (const [name, database] of TestDatabase.layers) {
   layer(database, { timeout: 120_000 })(`plans of watching on ${name}`, (it) => {
     it.effect("reads no table from end to end", () =>
       Effect.gen(function*() {
-        const sql = yield* SqlClient.SqlClient
         yield* fill
         for (const [operation, [statement, params]] of Object.entries(statements)) {
-          const plan = yield* sql.unsafe<object>(`explain ${statement}`, params)
-          const text = plan.map((row) => Object.values(row).join("")).join("\n")
-          assert.notMatch(text, /Seq Scan on (charges|webhook_events|movements|unknown_objects|reconcile_objects)/, `${operation}:\n${text}`)
+          const plan = yield* planOf(statement, params)
+          assert.notMatch(plan, /Seq Scan on (charges|webhook_events|movements|unknown_objects|reconcile_objects)/, `${operation}:\n${plan}`)
         }
       }))
   })
