@@ -2,10 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { ChargeClient, type ChargeRequest, ChargeServer, Transport, type TransportServices } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { parentId, SpanJournal } from "@purser/testkit/SpanJournal"
-import { RouterDealer, ZmqTransport } from "@purser/transport-zeromq"
+import { RouterDealer, ZmqRpc, ZmqTransport } from "@purser/transport-zeromq"
 import { Effect, Layer, Schema } from "effect"
+import { Rpc, RpcClient, RpcGroup, RpcServer } from "effect/rpc"
 import { randomUUID } from "node:crypto"
-import { paid } from "./support.ts"
+import { freeAddress, paid } from "./support.ts"
 
 const patterns: Readonly<Record<string, () => Layer.Layer<TransportServices, unknown>>> = {
   memory: () => Transport.layerMemory,
@@ -61,6 +62,20 @@ describe("a trace goes on behind the message", () => {
       assert.deepStrictEqual(served.map(({ sampled, traceId }) => [traceId, sampled]), [
         [yield* traceOf("kept"), true], [yield* traceOf("not kept"), false], [yield* traceOf("not kept"), false]
       ])
+    }).pipe(Effect.provide(SpanJournal.layer)))
+
+  it.live("of effect/rpc, by what that library's own messages carry", () =>
+    Effect.gen(function*() {
+      const journal = yield* SpanJournal
+      const endpoint = yield* freeAddress
+      class Calls extends RpcGroup.make(Rpc.make("call", { payload: {} })) {}
+      const handlers = Calls.toLayer({ call: () => Effect.withSpan(Effect.void, "called") })
+      yield* Layer.build(RpcServer.layer(Calls).pipe(Layer.provide(handlers), Layer.provide(ZmqRpc.layerServerProtocol({ endpoint }))))
+      const client = yield* Effect.provide(RpcClient.make(Calls), yield* Layer.build(ZmqRpc.layerClientProtocol({ endpoint })))
+      yield* Effect.withSpan(client.call({}), "caller", { root: true })
+      const traceOf = (span: string) => Effect.map(journal.named(span), ([first]) => first?.traceId)
+      assert.isDefined(yield* traceOf("caller"))
+      assert.strictEqual(yield* traceOf("called"), yield* traceOf("caller"))
     }).pipe(Effect.provide(SpanJournal.layer)))
 
   it.live("and nothing is made where nobody traces", () =>

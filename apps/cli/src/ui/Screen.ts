@@ -1,5 +1,6 @@
 /** Standard error as a screen: lines that stay, and below them a block of lines that is drawn again and again. */
 import { Context, Effect, type Scope } from "effect"
+import { Tty } from "./Tty.ts"
 
 /** The screen. */
 export interface Screen {
@@ -44,7 +45,9 @@ export const Screen = Context.Reference<Screen>("@purser/cli/Screen", {
 export const live = (look: Effect.Effect<ReadonlyArray<string>>): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function*() {
     const screen = yield* Screen
-    const draw = Effect.map(look, screen.show)
+    const tty = yield* Tty
+    // What is above the window cannot be drawn again.
+    const draw = Effect.map(look, (lines) => screen.show(lines.slice(0, Math.max(1, tty.rows - 1))))
     yield* Effect.addFinalizer(() => Effect.andThen(draw, Effect.sync(() => screen.end(true))))
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(250))))
   })

@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { makeScreen } from "../../src/ui/Screen.ts"
+import { Context, Effect, Latch, Layer } from "effect"
+import { live, makeScreen, Screen } from "../../src/ui/Screen.ts"
+import { Tty } from "../../src/ui/Tty.ts"
 
 const tokens = new RegExp(`${"\u001b"}\\[(?:\\?25[lh]|\\d*[A-Z])|[\\s\\S]`, "g")
 
@@ -63,5 +65,22 @@ describe("the screen", () => {
     screen.end(false)
     screen.print("last")
     assert.deepStrictEqual([seen(), cursor()], ["first\nlast\n", true])
+  })
+})
+
+describe("a live view", () => {
+  it.live("is drawn until its scope closes, no higher than the window, and its last look stays", () => {
+    const { cursor, seen, write } = terminal()
+    const window = Context.make(Tty, { interactive: false, live: true, output: true, columns: 80, rows: 3, color: false }).pipe(Context.add(Screen, makeScreen(write)))
+    return Effect.gen(function*() {
+      let looks = 0
+      const looked = yield* Latch.make(false)
+      const look = Effect.gen(function*() {
+        if (++looks === 3) yield* looked.open
+        return [`look ${looks}`, "two", "three", "four"]
+      })
+      yield* Effect.scoped(Effect.andThen(live(look), looked.await))
+      assert.deepStrictEqual([seen(), cursor()], [`look ${looks}\ntwo\n`, true])
+    }).pipe(Effect.provide(Layer.succeedContext(window)))
   })
 })
