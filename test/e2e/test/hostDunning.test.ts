@@ -12,10 +12,10 @@ const charge = (customer: string, paymentMethod: string): ChargeInput => ({ ...n
 it.live("a customer's new default card is tried at once when Stripe tells of it, and an old one is not tried again", () =>
   Effect.scoped(Effect.gen(function*() {
     const sim = yield* StripeSim
-    const store = yield* stores.find(([kind]) => kind === "postgres")![1]
+    const store = yield* stores.find(([kind]) => kind === "pglite")![1]
     const purser = yield* Effect.acquireRelease(
       Effect.promise(() => Purser.make({
-        PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "rk_test_plain", ...store, PURSER_WEBHOOK_SECRET: webhookSecret, PURSER_DUNNING: "on", PURSER_DUNNING_POLL: "50 millis"
+        PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "rk_test_plain", PURSER_PGLITE_FSYNC: "off", ...store, PURSER_WEBHOOK_SECRET: webhookSecret, PURSER_DUNNING: "on", PURSER_DUNNING_POLL: "50 millis"
       })),
       ({ close }) => Effect.promise(close)
     )
