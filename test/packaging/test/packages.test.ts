@@ -2,12 +2,13 @@
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core"
 import { execPath } from "node:process"
 import { readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
 import { publint } from "publint"
 import { formatMessage } from "publint/utils"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { expectToWork, expectToWorkWithout } from "../src/expectToWork.ts"
 import { install, npm } from "../src/project.ts"
-import { type Manifest, must, packAll, type Packed, publishedFolders, readPacked, scratch } from "../src/published.ts"
+import { type Manifest, must, packAll, type Packed, publishedFolders, readPacked, root, scratch } from "../src/published.ts"
 
 const archives = scratch("archives")
 let packed: ReadonlyArray<Packed> = []
@@ -45,6 +46,13 @@ describe.each(publishedFolders)("%s", (folder) => {
     const ours = analysis.problems.filter((problem) => !("resolutionKind" in problem) || problem.resolutionKind === "node16-esm" || problem.resolutionKind === "bundler")
     expect(ours).toEqual([])
   })
+})
+
+it("all of them have one version, and get the next one together", () => {
+  const { fixed } = JSON.parse(readFileSync(join(root, ".changeset/config.json"), "utf8")) as { readonly fixed: ReadonlyArray<ReadonlyArray<string>> }
+  const manifests = publishedFolders.map((folder): Manifest => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")))
+  expect([...fixed[0]!].toSorted()).toEqual(manifests.map(({ name }) => name).toSorted())
+  expect(new Set(manifests.map(({ version }) => version)).size).toBe(1)
 })
 
 it("npm installs all of them into an empty project, where they compile, run and bill", async () => {
