@@ -79,6 +79,7 @@ export interface ZmqSocketOptions {
 type Native = Request | Router | Dealer | Push | Pull | Publisher | XPublisher | Subscriber | Pair
 
 const batchMax = 256
+const askEvery = 4
 
 /**
  * How long the addon waits at a time until a socket takes a message. Receiving on the same socket can swallow the sign that
@@ -87,12 +88,30 @@ const batchMax = 256
 const sendTurnMs = 100
 const queueMax = 1024
 
-/** Receives one message and what else is there already; a pending receive keeps the connection's own work going. */
-const receiveBatch = (socket: Exclude<Native, Push | Publisher>, batch: Array<Frames>, max: number): Promise<Array<Frames>> =>
-  socket.receive().then((frames) => {
+/**
+ * Receives one message after the other, and hands on with each what else is there already; a pending receive keeps the
+ * connection's own work going. Plain callbacks, so that a message that comes alone costs one promise.
+ */
+const startReading = (socket: Exclude<Native, Push | Publisher>, isAnswered: boolean, hear: (batch: Array<Frames>, more: () => void) => void): void => {
+  let batch: Array<Frames> = []
+  // To ask whether there is more costs as much as to receive. A requester has one answer to come; elsewhere messages that
+  // have come alone may go on so, and are asked about now and then.
+  let alone = 0
+  const take = (frames: Frames): void => {
     batch.push(frames)
-    return batch.length < max && socket.readable ? receiveBatch(socket, batch, max) : batch
-  })
+    const asks = !isAnswered && (batch.length > 1 || alone % askEvery === 0) && batch.length < batchMax
+    if (asks && !socket.closed && socket.readable) return read()
+    const whole = batch
+    batch = []
+    alone = whole.length === 1 ? alone + 1 : 0
+    hear(whole, read)
+  }
+  // The addon also rejects for a wake-up without a message; only a closed socket is the end.
+  const read = (): void => {
+    if (!socket.closed) socket.receive().then(take, read)
+  }
+  read()
+}
 
 /** A record for each socket: the addon's constructor takes its argument apart. */
 const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, security: Security): Native => {
@@ -199,25 +218,11 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   yield* reach(options.endpoints)
 
   const incoming = yield* Queue.bounded<Frames, Cause.Done>(queueMax)
-  const { hear } = options
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const hear = options.hear ?? ((batch, more) => void run(Queue.offerAll(incoming, batch)).addObserver(more))
   if ("receive" in socket) {
     const unseal = options.passesSeals === true ? (frames: Frames) => frames : makeUnseal(options.settings.curve)
-    // To ask whether there is more costs; a requester has one answer to come.
-    const max = options.kind === "request" ? 1 : batchMax
-    // The addon also rejects for a wake-up without a message; only a closed socket is the end.
-    const read = (): void => {
-      if (socket.closed || hear === undefined) return
-      receiveBatch(socket, [], max).then((batch) => hear(batch.map(unseal), read), read)
-    }
-    if (hear !== undefined) read()
-    else yield* Effect.tryPromise({ try: () => receiveBatch(socket, [], max), catch: nativeError }).pipe(
-      Effect.flatMap((batch) => Queue.offerAll(incoming, batch.map(unseal))),
-      Effect.catch((error) => socket.closed ? Effect.fail(error) : Effect.logDebug("receive again", error.code)),
-      Effect.forever,
-      Effect.ensuring(Queue.end(incoming)),
-      Effect.ignore,
-      Effect.forkScoped
-    )
+    startReading(socket, options.kind === "request", (batch, more) => hear(batch.map(unseal), more))
   }
 
   const writer = makeSocketWriter({

@@ -41,7 +41,7 @@ export const makeAdmission = (peers: () => number): Admission => {
     onEvent: (event) => {
       if (event.type === "handshake") isIn = true
       if (event.type === "end") {
-        Deferred.doneUnsafe(refused, Effect.succeed(undefined))
+        Deferred.doneUnsafe(refused, Effect.undefined)
         Deferred.doneUnsafe(ended, Effect.void)
       }
       const detail = refusalOf(event)
