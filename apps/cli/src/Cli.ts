@@ -30,11 +30,11 @@ import { capCommand, statusCommand, sweepCommand } from "./commands/storeCommand
 import { vaultCommand } from "./commands/vaultCommand.ts"
 import { webhooksCommand } from "./commands/webhooksCommand.ts"
 import { workerCommand } from "./commands/workerCommand.ts"
-import { settingsFile } from "./settingsFile.ts"
 import { logging } from "./logging.ts"
+import { settingsFile } from "./settingsFile.ts"
 import { note } from "./ui/Output.ts"
-
 import { version } from "./version.ts"
+
 export { version }
 
 const purser = Command.make("purser").pipe(
