@@ -100,9 +100,7 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   }
   yield* note(`run ${id}: ${plan.planned} charges planned, ${plan.present} known already`)
   const progress = yield* Ref.make<RunProgress>(noProgress)
-  const dispatch = runs.dispatch({ runId: id, concurrency: options.concurrency, progress }).pipe(
-    Effect.onInterrupt(() => note("\nStopped. Run the same command again to go on."))
-  )
+  const dispatch = runs.dispatch({ runId: id, concurrency: options.concurrency, progress })
   const open = openRows(yield* (yield* RunLedger).summary(id))
   if (options.paused) {
     yield* (yield* ChargePause).pause({ cause: "person", actor: "purser run --paused", reason: `run ${id}` })
@@ -113,10 +111,11 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
     total.namespace === open.namespace && total.billingPeriod === open.billingPeriod && total.currency === open.currency)
   const capsOfRun = Effect.map(cap.report(), (all) => all.filter(inRun))
   yield* Telemetry.watchStores
-  const summary = yield* open === 0 ? dispatch : withProgress(dispatch, progress, open, {
+  const watched = open === 0 ? dispatch : withProgress(dispatch, progress, open, {
     title: `${options.file}  run ${id}`,
     caps: Effect.orElseSucceed(capsOfRun, () => [])
   })
+  const summary = yield* Effect.onInterrupt(watched, () => note("Stopped. Run the same command again to go on."))
   const caps = yield* capsOfRun
   const { lastError } = yield* Ref.get(progress)
   yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, lastError })
