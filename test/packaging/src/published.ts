@@ -35,9 +35,9 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** The environment without settings of ours and without those that a package manager gives to its scripts; the workspace's tools are found first. */
+/** The environment without settings of ours and without what a package manager tells its scripts, but for where packages come from; the workspace's tools are found first. */
 export const environment = (path: ReadonlyArray<string> = tools): Record<string, string> => ({
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:PURSER_|npm_|NODE_OPTIONS|VITEST|INIT_CWD)/.test(name))) as Record<string, string>,
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:PURSER_|npm_(?!config_(?:registry|cache|userconfig|.*proxy)$)|NODE_OPTIONS|VITEST|INIT_CWD)/i.test(name))) as Record<string, string>,
   PATH: [...path, process.env["PATH"] ?? ""].join(delimiter)
 })
 
