@@ -121,8 +121,7 @@ const program = Effect.gen(function*() {
 })
 
 program.pipe(
-  Effect.provide(PurserEngine.layerNoDefinitions),
-  Effect.provide(Layer.provideMerge(RunDefinitions.layer(invoices), Purser.layerConfig)),
+  Effect.provide(PurserEngine.layerNoDefinitions.pipe(Layer.provide([RunDefinitions.layer(invoices), Purser.layerConfig]))),
   Effect.scoped,
   NodeRuntime.runMain
 )
