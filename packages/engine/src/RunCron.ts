@@ -9,6 +9,7 @@ import { Config, Cron, DateTime, Duration, Effect, Layer, Result, Schedule, Sche
 import { ClusterCron, type Sharding } from "effect/cluster"
 import { surely } from "./internal/runControl.ts"
 import { Runs } from "./Runs.ts"
+import { definitionsGroup } from "./RunWorkflow.ts"
 
 /** A schedule whose fields or zone cannot be read. */
 export class BadSchedule extends Schema.TaggedError<BadSchedule>("@purser/engine/RunCron/BadSchedule")("BadSchedule", {
@@ -41,6 +42,7 @@ const jobOf = (schedule: RunSchedule, cron: Cron.Cron, tooOld: Duration.Duration
   ClusterCron.make({
     name: keyOf(schedule),
     cron,
+    shardGroup: definitionsGroup,
     calculateNextRunFromPrevious: true,
     skipIfOlderThan: tooOld,
     execute: Effect.gen(function*() {

@@ -5,15 +5,13 @@
 import { type LedgerError, type RunRecord, RunRegistry } from "@purser/core"
 import { Effect, Layer } from "effect"
 import type { WorkflowEngine } from "effect/workflow"
-import { foregroundDefinition, RunWorkflow, wakeRun } from "./RunWorkflow.ts"
+import { foregroundDefinition, startRun, wakeRun } from "./RunWorkflow.ts"
 
 /** Runs that are looked at in one pass; there are never so many that are not over. */
 const runsMax = 1000
 
 const tend = (run: RunRecord): Effect.Effect<void, never, WorkflowEngine.WorkflowEngine> =>
-  RunWorkflow.execute({ runId: run.runId, round: run.round }, { discard: true }).pipe(
-    Effect.andThen(run.state === "running" || run.state === "canceling" ? wakeRun(run) : Effect.void)
-  )
+  Effect.andThen(startRun(run), run.state === "running" || run.state === "canceling" ? wakeRun(run) : Effect.void)
 
 /** One pass over all runs that are not over. */
 export const tendRuns: Effect.Effect<void, LedgerError, RunRegistry | WorkflowEngine.WorkflowEngine> = Effect.gen(function*() {

@@ -5,8 +5,9 @@
  * It holds no truth about charges: the ledger does. Every step may run again, on another machine, after it was cut short, and a
  * frozen runner that wakes up beside its successor makes no second charge. What a person decides is read from the register.
  */
-import { type RunLedger, type RunRegistry, type RunStash, type SpendCap, SpendCapError } from "@purser/core"
+import { type RunLedger, type RunRecord, type RunRegistry, type RunStash, type SpendCap, SpendCapError } from "@purser/core"
 import { Cause, Config, Duration, Effect, Layer, Option, Schema, Semaphore } from "effect"
+import { ClusterSchema } from "effect/cluster"
 import { Activity, DurableClock, DurableDeferred, Workflow, type WorkflowEngine } from "effect/workflow"
 import type { BillingRun } from "./BillingRun.ts"
 import { planRun, stashSource } from "./internal/runPlan.ts"
@@ -22,16 +23,36 @@ import { RunOptions, RunReport } from "./RunReport.ts"
 export const RunFailure = Schema.Union([RunError, SpendCapError])
 export type RunFailure = typeof RunFailure.Type
 
-/** The workflow. Its identity is the run and its round: starting it again joins it. */
-export const RunWorkflow = Workflow.make("purser/BillingRun", {
+const about = {
   payload: { runId: Schema.NonEmptyString, round: Schema.Int },
   success: RunReport,
   error: RunFailure,
-  idempotencyKey: ({ round, runId }) => `${runId}/${round}`
-})
+  idempotencyKey: ({ round, runId }: { readonly round: number; readonly runId: string }) => `${runId}/${round}`
+} as const
+
+/** The workflow of runs whose rows were planned already. Its identity is the run and its round: starting it again joins it. */
+export const RunWorkflow = Workflow.make("purser/BillingRun", about)
+
+/** The shards of processes that know definitions. A program that runs planned rows beside its own work has none of them. */
+export const definitionsGroup = "definitions"
+
+/** The same for runs whose rows a definition makes: only who knows definitions may have them. */
+export const DefinedRunWorkflow = Workflow.make("purser/DefinedBillingRun", about).annotate(ClusterSchema.ShardGroup, () => definitionsGroup)
 
 /** The definition of runs whose rows were planned by whoever handed them over. */
 export const stagedDefinition = "staged"
+
+type Execution = Pick<RunRecord, "runId" | "round" | "definition">
+
+/** Starts a run's workflow and answers its report; one that runs, or has run, is joined. */
+export const executeRun = ({ definition, round, runId }: Execution): Effect.Effect<RunReport, RunFailure, WorkflowEngine.WorkflowEngine> =>
+  definition === stagedDefinition ? RunWorkflow.execute({ runId, round }) : DefinedRunWorkflow.execute({ runId, round })
+
+/** The same, without waiting. */
+export const startRun = ({ definition, round, runId }: Execution): Effect.Effect<void, never, WorkflowEngine.WorkflowEngine> =>
+  Effect.asVoid(definition === stagedDefinition
+    ? RunWorkflow.execute({ runId, round }, { discard: true })
+    : DefinedRunWorkflow.execute({ runId, round }, { discard: true }))
 
 /** The definition of runs that a command has in work by itself: they are registered to be seen, and no runner acts on them. */
 export const foregroundDefinition = "command"
@@ -42,11 +63,13 @@ const wakeOf = (step: string) => DurableDeferred.make(`wake/${step}`)
 
 /** Wakes a run that is parked at a step; one that is not parked looks at the register by itself. */
 export const wakeRun = Effect.fnUntraced(function*(
-  run: { readonly runId: string; readonly round: number; readonly step: string | null }
+  { definition, round, runId, step }: Pick<RunRecord, "runId" | "round" | "definition" | "step">
 ): Effect.fn.Return<void, never, WorkflowEngine.WorkflowEngine> {
-  if (run.step === null || !parkedAt.test(run.step)) return
-  const deferred = wakeOf(run.step)
-  const token = yield* DurableDeferred.tokenFromPayload(deferred, { workflow: RunWorkflow, payload: { runId: run.runId, round: run.round } })
+  if (step === null || !parkedAt.test(step)) return
+  const deferred = wakeOf(step)
+  const token = yield* definition === stagedDefinition
+    ? DurableDeferred.tokenFromPayload(deferred, { workflow: RunWorkflow, payload: { runId, round } })
+    : DurableDeferred.tokenFromPayload(deferred, { workflow: DefinedRunWorkflow, payload: { runId, round } })
   yield* DurableDeferred.succeed(deferred, { token, value: undefined })
 })
 
@@ -100,9 +123,9 @@ const make = Effect.gen(function*() {
     }))
     const { name, options } = begun
     const definition = definitions.find(begun.definition)
-    const about = { runId, round, name }
+    const aboutRun = { runId, round, name }
     const contextOf = (stage: string, chunk: number) =>
-      Effect.map(Activity.idempotencyKey(`${stage}/${chunk}`), (idempotencyKey) => ({ ...about, chunk, idempotencyKey, attempt: 1 }))
+      Effect.map(Activity.idempotencyKey(`${stage}/${chunk}`), (idempotencyKey) => ({ ...aboutRun, chunk, idempotencyKey, attempt: 1 }))
 
     /** Waits as long as a person has the run on hold. */
     const held = Effect.fnUntraced(function*(at: string) {
@@ -235,7 +258,7 @@ const make = Effect.gen(function*() {
         const problem = yield* closePeriod
         if (problem !== null) notes.push(problem)
       }
-      return yield* certain("report", RunReport, steps.end(about, verdict === "cancel" ? "canceled" : "finished", differences, [...notes, ...(problem === null ? [] : [problem])]))
+      return yield* certain("report", RunReport, steps.end(aboutRun, verdict === "cancel" ? "canceled" : "finished", differences, [...notes, ...(problem === null ? [] : [problem])]))
     })
 
     const hooks = (report: RunReport) =>
@@ -243,7 +266,7 @@ const make = Effect.gen(function*() {
         certain(`ended/${index}`, Schema.Void, Effect.catch(hook(report), (error) => Effect.logError(`run ${name}: ${error.message}`))), { discard: true })
 
     if (begun.canceled) {
-      const report = yield* certain("report", RunReport, steps.end(about, "canceled", null, []))
+      const report = yield* certain("report", RunReport, steps.end(aboutRun, "canceled", null, []))
       yield* hooks(report)
       return report
     }
@@ -253,7 +276,7 @@ const make = Effect.gen(function*() {
         if (Cause.hasInterrupts(cause)) return Effect.failCause(cause)
         const error = Cause.squash(cause)
         const detail = error instanceof Error ? error.message || error.name : String(error)
-        return certain("fail", RunReport, steps.end(about, "failed", null, [detail])).pipe(
+        return certain("fail", RunReport, steps.end(aboutRun, "failed", null, [detail])).pipe(
           Effect.tap(hooks),
           Effect.andThen(Effect.failCause(cause))
         )
@@ -269,5 +292,5 @@ export const layerRunWorkflow: Layer.Layer<
   never,
   Config.ConfigError,
   WorkflowEngine.WorkflowEngine | RunRegistry | RunLedger | RunStash | BillingRun | SpendCap | RunDefinitions
-> = Layer.unwrap(Effect.map(make, (handler) => RunWorkflow.toLayer(handler)))
+> = Layer.unwrap(Effect.map(make, (handler) => Layer.merge(RunWorkflow.toLayer(handler), DefinedRunWorkflow.toLayer(handler))))
 

@@ -7,7 +7,7 @@ import { Clock, Context, type Duration, Effect, Layer, Random, Schedule, Schema,
 import { WorkflowEngine } from "effect/workflow"
 import { RunError, RunStateRefused, UnknownRun } from "./RunError.ts"
 import { RunOptions } from "./RunReport.ts"
-import { foregroundDefinition, RunWorkflow, wakeRun } from "./RunWorkflow.ts"
+import { foregroundDefinition, startRun, wakeRun } from "./RunWorkflow.ts"
 
 /** A run that is wished for. A name is given once: starting it again answers the run that has it. */
 export interface RunWish {
@@ -67,7 +67,7 @@ export class Runs extends Context.Service<Runs, {
       const onEngine = Effect.provideService(WorkflowEngine.WorkflowEngine, engine)
 
       /** Joins an execution that is there. */
-      const execute = ({ round, runId }: RunRecord) => onEngine(Effect.asVoid(RunWorkflow.execute({ runId, round }, { discard: true })))
+      const execute = (run: RunRecord) => onEngine(startRun(run))
       const found = Effect.fnUntraced(function*(nameOrId: string) {
         return (yield* registry.find(nameOrId)) ?? (yield* unknown(nameOrId))
       })

@@ -24,15 +24,15 @@ export const PurserEngine: {
   /** The same, with definitions of the program's own. */
   readonly layerNoDefinitions: Layer.Layer<BillingRun | Runs, Config.ConfigError | SocketServer.SocketServerError, EngineNeeds | RunDefinitions>
 } = (() => {
-  const layerNoDefinitions = Layer.mergeAll(layerRunWorkflow, PurserDunning.layerServing).pipe(
+  const on = (runner: typeof Runner.layer) => Layer.mergeAll(layerRunWorkflow, PurserDunning.layerServing).pipe(
     Layer.provideMerge(Runs.layer),
     Layer.provide(Sweeper.layerNoDeps),
     Layer.provideMerge(BillingRun.layer.pipe(Layer.provide(inProcess))),
-    Layer.provide(Runner.layer)
+    Layer.provide(runner)
   )
   return {
-    layerNoDefinitions,
-    // Rows are handed over planned: nothing has to be defined for them.
-    layer: layerNoDefinitions.pipe(Layer.provide(Layer.succeed(RunDefinitions, { find: () => undefined })))
+    layerNoDefinitions: on(Runner.layer),
+    // Rows are handed over planned: nothing has to be defined for them, and runs that need a definition go to others.
+    layer: on(Runner.layerNoDefinitions).pipe(Layer.provide(Layer.succeed(RunDefinitions, { find: () => undefined })))
   }
 })()

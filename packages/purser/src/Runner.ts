@@ -10,6 +10,7 @@ import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Database, engineTables } from "@purser/postgres"
+import { definitionsGroup } from "@purser/engine"
 import { Config, Duration, Effect, Layer, Option, Schedule, Schema } from "effect"
 import {
   ClusterWorkflowEngine, type MessageStorage, RunnerAddress, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig, SocketRunner, SqlMessageStorage, SqlRunnerStorage
@@ -31,9 +32,11 @@ const settings = Config.all({
 type Settings = Config.Success<typeof settings>
 
 /** A runner that is gone is noticed by its lock, by its heartbeat, or because nobody answers at its address. */
-const sharding = ({ takeOver }: Settings) => ({
+const sharding = ({ takeOver }: Settings, knowsDefinitions = true) => ({
   ...ShardingConfig.defaults,
   shardsPerGroup: 60,
+  availableShardGroups: ["default", definitionsGroup],
+  assignedShardGroups: knowsDefinitions ? ["default", definitionsGroup] : ["default"],
   shardLockExpiration: takeOver,
   shardLockRefreshInterval: Duration.divideUnsafe(takeOver, 3),
   runnerHealthCheckInterval: Duration.divideUnsafe(takeOver, 3),
@@ -49,13 +52,13 @@ const members = Layer.orDie(SqlRunnerStorage.layerWith({ prefix: engineTables })
 /** What an engine is made of. */
 export type RunnerServices = WorkflowEngine.WorkflowEngine | Sharding.Sharding | MessageStorage.MessageStorage
 
-/** Everything in this process; its shards are nobody else's. `runs` is false where it only leaves work for a process to come. */
-const alone = (read: Settings, runs: boolean) =>
+/** Everything in this process; its shards are nobody else's. */
+const alone = (config: ReturnType<typeof sharding>, address: ShardingConfig.ShardingConfig["Service"]["runnerAddress"]) =>
   Sharding.layer.pipe(
     Layer.provideMerge(Runners.layerNoop),
     Layer.provideMerge(messages),
     Layer.provide([RunnerStorage.layerMemory, RunnerHealth.layerNoop]),
-    Layer.provide(ShardingConfig.layer(runs ? sharding(read) : { ...sharding(read), runnerAddress: Option.none() }))
+    Layer.provide(ShardingConfig.layer({ ...config, runnerAddress: address }))
   )
 
 /** The library's own pings wait for a minute before a frozen runner is given up: longer than its lock lasts. */
@@ -70,7 +73,7 @@ const pings = ({ takeOver }: Settings) =>
   })))
 
 /** One of several: listens for the others, and has its share of the shards. */
-const member = Effect.fnUntraced(function*(read: Settings) {
+const member = Effect.fnUntraced(function*(read: Settings, knowsDefinitions: boolean) {
   const server = yield* NodeSocketServer.make({ host: Option.getOrElse(read.listen, () => read.host), port: read.port })
   // Of a port that the system chose only the server knows the number.
   const port = server.address._tag === "InetAddressV4" || server.address._tag === "InetAddressV6" ? server.address.port : read.port
@@ -80,7 +83,10 @@ const member = Effect.fnUntraced(function*(read: Settings) {
     Layer.provide(health),
     Layer.provideMerge(messages),
     Layer.provide(members),
-    Layer.provide(ShardingConfig.layer({ ...sharding(read), runnerAddress: Option.some(RunnerAddress.make(read.host, port)) })),
+    Layer.provide(ShardingConfig.layer({
+      ...sharding(read, knowsDefinitions),
+      runnerAddress: Option.some(RunnerAddress.make(read.host, port))
+    })),
     Layer.provide(RpcSerialization.layerSchemaBinary())
   )
 })
@@ -100,19 +106,26 @@ const engineOn = <A, E, R>(cluster: Layer.Layer<A | Sharding.Sharding | MessageS
 
 const isEmbedded = Effect.map(Database, ({ kind }) => kind === "pglite")
 
+const serving = (knowsDefinitions: boolean) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const read = yield* settings
+    return (yield* isEmbedded) ? engineOn(alone(sharding(read, knowsDefinitions), ShardingConfig.defaults.runnerAddress)) : engineOn(yield* member(read, knowsDefinitions))
+  }))
+
 /** Layers of the engine; workflows are registered by the layers that are built on it. */
 export const Runner: {
   /** An engine that runs workflows: alone on the embedded database, one of several on PostgreSQL. */
   readonly layer: Layer.Layer<RunnerServices, Config.ConfigError | SocketServer.SocketServerError, Database | SqlClient.SqlClient>
+  /** The same for a program that runs planned rows and dunning, and knows no definitions: it takes no run that needs one, and no schedule. */
+  readonly layerNoDefinitions: Layer.Layer<RunnerServices, Config.ConfigError | SocketServer.SocketServerError, Database | SqlClient.SqlClient>
   /** An engine that starts workflows for runners elsewhere and wakes them; on the embedded database, for the process that has it next. */
   readonly layerClient: Layer.Layer<RunnerServices, Config.ConfigError, Database | SqlClient.SqlClient>
 } = {
-  layer: Layer.unwrap(Effect.gen(function*() {
-    const read = yield* settings
-    return (yield* isEmbedded) ? engineOn(alone(read, true)) : engineOn(yield* member(read))
-  })),
+  layer: serving(true),
+  layerNoDefinitions: serving(false),
   layerClient: Layer.unwrap(Effect.gen(function*() {
     const read = yield* settings
-    return (yield* isEmbedded) ? engineOn(alone(read, false)) : engineOn(outside(read))
+    // Without an address it runs nothing, and leaves what it starts for the process that comes.
+    return (yield* isEmbedded) ? engineOn(alone(sharding(read), Option.none())) : engineOn(outside(read))
   }))
 }

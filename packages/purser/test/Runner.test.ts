@@ -1,13 +1,18 @@
 /** The engine from the configuration runs workflows on both databases, and a process outside hands work to one inside. */
+import { definitionsGroup } from "@purser/engine"
 import { Database, engineTables, Migrations } from "@purser/postgres"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option, Queue, Schedule, Schema } from "effect"
+import { ClusterSchema } from "effect/cluster"
 import { SqlClient } from "effect/sql"
 import { Activity, Workflow } from "effect/workflow"
 import { Runner } from "../src/Runner.ts"
 
 const Greet = Workflow.make("Greet", { payload: { name: Schema.String }, success: Schema.String, idempotencyKey: ({ name }) => name })
+
+const Defined = Workflow.make("Defined", { payload: { number: Schema.Int }, success: Schema.Int, idempotencyKey: ({ number }) => String(number) })
+  .annotate(ClusterSchema.ShardGroup, () => definitionsGroup)
 
 const greetings = (done: Queue.Queue<string>) =>
   Greet.toLayer(Effect.fnUntraced(function*({ name }) {
@@ -44,5 +49,23 @@ describe("Runner", () => {
       const result = yield* Effect.raceFirst(outside, inside)
       assert.deepStrictEqual(Option.map(result, (found) => found._tag), Option.some("Complete"))
       assert.strictEqual(yield* Queue.take(done), "Grace")
+    }).pipe(Effect.scoped), 60_000)
+
+  it.live("gives what needs definitions to those alone that know them", () =>
+    Effect.gen(function*() {
+      const url = yield* TestDatabase.postgresUrl
+      const database = () => Layer.provideMerge(Migrations.layer, Layer.fresh(Database.layerUrl(url)))
+      const done = yield* Queue.unbounded<string>()
+      const process = (name: string, engine: typeof Runner.layer) =>
+        Layer.build(
+          Defined.toLayer(({ number }) => Effect.as(Queue.offer(done, name), number)).pipe(Layer.provide(Layer.fresh(engine)), Layer.provide(database()))
+        )
+      yield* process("host", Runner.layerNoDefinitions)
+      yield* process("runner", Runner.layer)
+      const client = yield* Layer.build(Layer.fresh(Runner.layerClient).pipe(Layer.provide(database())))
+      const numbers = Array.from({ length: 8 }, (_, number) => number)
+      const answers = Effect.forEach(numbers, (number) => Defined.execute({ number }), { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* Effect.provide(answers, client), numbers)
+      assert.deepStrictEqual(yield* Queue.takeAll(done), numbers.map(() => "runner"))
     }).pipe(Effect.scoped), 60_000)
 })

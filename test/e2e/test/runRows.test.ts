@@ -3,7 +3,7 @@
  * The engine, the register and the dispatch are the real ones on a server; the ledger is a list in memory, so that it takes seconds.
  */
 import { ChargeClient, RunLedger, type RunRow, RunRegistry, type RunStateTotal, SpendCap, Succeeded } from "@purser/core"
-import { BillingRun, layerRunWorkflow, RunDefinition, RunDefinitions, Runs, RunWorkflow } from "@purser/engine"
+import { BillingRun, executeRun, layerRunWorkflow, RunDefinition, RunDefinitions, Runs } from "@purser/engine"
 import { engineTables, PgRunRegistry } from "@purser/postgres"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { Runner } from "@purser/purser"
@@ -86,7 +86,7 @@ it.live("a run of 100,000 charges adds some two hundred rows to the engine's tab
     const sql = yield* SqlClient.SqlClient
     const count = (table: string) => Effect.map(sql.unsafe<{ readonly count: number }>(`select count(*)::int as count from ${table}`), ([row]) => row!.count)
     const { run } = yield* (yield* Runs).start({ name: "many", definition: "many", params: null, actor: "test", options: { allowPeriods: ["2026-07"], reconcile: false } })
-    const end = yield* RunWorkflow.execute({ runId: run.runId, round: 1 })
+    const end = yield* executeRun(run)
     assert.deepStrictEqual([end.state, end.rows, end.open], ["finished", rows, 0])
     const messages = yield* count(`${engineTables}_messages`)
     const replies = yield* count(`${engineTables}_replies`)

@@ -1,6 +1,6 @@
 /** A billing run as a workflow, on the engine in memory: planned, charged, held, canceled, extended, with stages around. */
 import { BillingPeriod, type ChargeRequest, RunLedger, RunRegistry, RunStash, SpendCap } from "@purser/core"
-import { BillingRun, layerRunWorkflow, RunDefinition, RunDefinitions, type RunReport, Runs, RunWorkflow, type RunWish, tendRuns } from "@purser/engine"
+import { BillingRun, executeRun, layerRunWorkflow, RunDefinition, RunDefinitions, type RunReport, Runs, type RunWish, tendRuns } from "@purser/engine"
 import { chargeFor, FaultPlan, MockGateway, TestPipeline } from "@purser/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Deferred, Effect, Layer, Queue, Ref, Schedule, Schema, Stream } from "effect"
@@ -35,7 +35,7 @@ const report = (name: string) =>
   Effect.gen(function*() {
     const registry = yield* RunRegistry
     const found = (yield* registry.find(name))!
-    return yield* RunWorkflow.execute({ runId: found.runId, round: found.round })
+    return yield* executeRun(found)
   })
 const view = (name: string) => Effect.flatMap(Runs, (runs) => runs.view(name))
 const payments = (charges: ReadonlyArray<ChargeRequest>) => Effect.forEach(charges, ({ billingPeriod, customerId }) => MockGateway.payments(customerId, billingPeriod))

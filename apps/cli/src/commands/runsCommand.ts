@@ -1,6 +1,6 @@
 /** The flags of `purser runs` and its acts. */
 import { defaultNamespace, parsePeriod } from "@purser/core"
-import { Effect, Option, Result } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { periodLabels } from "./periodLabels.ts"
@@ -14,7 +14,9 @@ const reason = Flag.String("reason").pipe(Flag.withDescription("Why, for the rec
 /** Where the rows of a run come from. */
 export const sourceFlags = {
   query: Flag.String("query").pipe(Flag.withDescription("Rows are those of this SQL query; $1 is the local time of the schedule"), Flag.withMetavar("SQL"), Flag.optional),
-  file: Flag.String("file").pipe(Flag.withDescription("Rows are those of this billing file, as runners see it; {period}, {yyyy}, {mm} and {dd} are filled in by the schedule"), Flag.optional)
+  file: Flag.String("file").pipe(Flag.withDescription("Rows are those of this billing file, as runners see it; {period}, {yyyy}, {mm} and {dd} are filled in by the schedule"), Flag.optional),
+  definition: Flag.String("definition").pipe(Flag.withDescription("Rows are those of this definition, which your own runners know"), Flag.optional),
+  params: Flag.String("params").pipe(Flag.withDescription("What your definition is told"), Flag.withMetavar("JSON"), Flag.withDefault("{}"))
 }
 
 /** How a run is dispatched and closed. */
@@ -30,12 +32,27 @@ export const optionFlags = {
   closePeriod: Flag.Boolean("close-period").pipe(Flag.withDescription("Close the caps when every row is settled"), Flag.withDefault(false))
 }
 
+interface SourceFlags {
+  readonly query: Option.Option<string>
+  readonly file: Option.Option<string>
+  readonly definition: Option.Option<string>
+  readonly params: string
+}
+const decodeJson = Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))
+
 /** Reads what {@link sourceFlags} say. */
-export const readSource = Effect.fnUntraced(function*(given: { readonly query: Option.Option<string>; readonly file: Option.Option<string> }, allowPeriods: ReadonlyArray<string>) {
-  if (Option.isSome(given.query) === Option.isSome(given.file)) return yield* refused("say with --query or with --file where the rows come from")
-  return Option.isSome(given.query)
-    ? { definition: "query", params: { sql: given.query.value } }
-    : { definition: "file", params: { path: Option.getOrThrow(given.file), allowPeriods } }
+export const readSource = Effect.fnUntraced(function*(given: SourceFlags, allowPeriods: ReadonlyArray<string>) {
+  const [source, ...more] = [
+    ...Option.toArray(Option.map(given.query, (sql) => ({ definition: "query", params: { sql } as unknown }))),
+    ...Option.toArray(Option.map(given.file, (path) => ({ definition: "file", params: { path, allowPeriods } as unknown }))),
+    ...Option.toArray(Option.map(given.definition, (definition) => ({ definition, params: undefined })))
+  ]
+  if (source === undefined || more.length > 0) return yield* refused("say with one of --query, --file and --definition where the rows come from")
+  if (source.params !== undefined) return source
+  return yield* Effect.mapBoth(decodeJson(given.params), {
+    onSuccess: (params) => ({ ...source, params }),
+    onFailure: () => refused("--params is no JSON")
+  })
 })
 
 /** Reads what {@link optionFlags} say. */
@@ -95,7 +112,7 @@ export const runsCommand = Command.make("runs", {
       return yield* (yield* load).startRun({ name: given.name, ...source, options, actor: given.actor }, given)
     })).pipe(Command.withDescription("Hand a run over to runners")),
     Command.make("extend", { name, ...sourceFlags, actor }, Effect.fnUntraced(function*(given) {
-      const hasSource = Option.isSome(given.query) || Option.isSome(given.file)
+      const hasSource = Option.isSome(given.query) || Option.isSome(given.file) || Option.isSome(given.definition)
       const source = hasSource ? yield* readSource(given, []) : undefined
       return yield* (yield* load).extendRun({ run: given.name, actor: given.actor, ...(source === undefined ? {} : { params: source.params }) })
     })).pipe(Command.withDescription("Read the source of a run that is over once more, and charge the rows that it did not have")),

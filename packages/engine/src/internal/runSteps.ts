@@ -125,5 +125,3 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
     })
   }
 })
-
-export type RunSteps = Effect.Success<ReturnType<typeof makeRunSteps>>
