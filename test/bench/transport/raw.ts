@@ -17,7 +17,7 @@ export const serveRaw = async (pattern: Pattern, endpoint: string, back: string)
     await reply.bind(endpoint)
     for await (const [body] of reply) await reply.send(answer(body))
   }
-  if (pattern === "router-dealer") {
+  if (pattern === "router-dealer" || pattern === "majordomo") {
     const router = new zmq.Router(unlimited)
     await router.bind(endpoint)
     for await (const [peer, body] of router) await router.send([peer!, answer(body)])
@@ -65,7 +65,7 @@ export const connectRaw = async (pattern: Pattern, endpoint: string, back: strin
       }
     }
   }
-  if (pattern === "router-dealer") {
+  if (pattern === "router-dealer" || pattern === "majordomo") {
     const dealer = new zmq.Dealer(unlimited)
     dealer.connect(endpoint)
     return windowed({ send: (text) => dealer.send(text), receive: () => dealer.receive() })
