@@ -2,6 +2,8 @@
 import { assert, it } from "@effect/vitest"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect } from "effect"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
 import { csv, type Desk, desk } from "../src/Desk.ts"
 import { stores } from "../src/Store.ts"
 import { elsewhere } from "../src/Watch.ts"
@@ -63,6 +65,39 @@ it.live("a case outlives kill -9 of its runner in the middle of an attempt: one 
     // One question to the bank for each attempt of each charge, and none more.
     const keys = yield* confirmsOf(at)
     assert.deepStrictEqual([keys.length, new Set(keys).size], [6, 6])
+  })).pipe(Effect.provide(StripeSim.layer())), 120_000)
+
+it.live("a charge that is given up is told to another system under one key, and its object canceled; a later retry pays with another one", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const at = yield* desk(stores.find(([name]) => name === "postgres")![1])
+    const told: Array<{ readonly key: unknown; readonly token: unknown; readonly body: Record<string, unknown> }> = []
+    const server = yield* Effect.acquireRelease(
+      Effect.promise(() => new Promise<Server>((resolve) => {
+        const server = createServer((request, response) => {
+          let text = ""
+          request.on("data", (data) => text += String(data))
+          request.on("end", () => {
+            told.push({ key: request.headers["idempotency-key"], token: request.headers["authorization"], body: JSON.parse(text) as Record<string, unknown> })
+            response.writeHead(204).end()
+          })
+        }).listen(0, "127.0.0.1", () => resolve(server))
+      })),
+      (server) => Effect.sync(() => void server.close())
+    )
+    const by = {
+      ...settings, PURSER_DUNNING_GRACE: "1 millis", PURSER_DUNNING_FINAL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/given-up`,
+      PURSER_DUNNING_FINAL_TOKEN: "a-token-of-theirs"
+    }
+    yield* at.purser(["run", at.write("bills.csv", csv(row("lost", "pm_card_chargeDeclinedLostCard"))), "--expected-total", "100.00", "--yes", "--json"], by)
+    const runner = yield* at.start(["runner", "--transport", "memory"], by)
+    const ended = yield* runner.meanwhile(Effect.repeat(cases(at), { until: (all) => all["lost"]?.state === "given_up" }))
+    assert.deepInclude(ended["lost"]?.charge, { state: "declined", attempt: 1 })
+    assert.deepStrictEqual(told.map(({ key, token }) => [key, token]), [[told[0]?.body["caseId"], "Bearer a-token-of-theirs"]])
+    assert.deepInclude(told[0]?.body, { type: "dunning.given_up", customerId: "lost", billingPeriod: "2026-07", item: "base", amountMinor: 1000, currency: "usd", attempts: 1, declineCode: "lost_card" })
+    assert.isTrue((yield* at.sim.requests).some(({ path }) => path.endsWith("/cancel")))
+    const retried = yield* at.purser(["retry", "lost", "2026-07", "--item", "base", "--payment-method", "pm_card_visa", "--reason", "they came back"])
+    assert.strictEqual(retried.code, 0, retried.stderr)
+    assert.deepStrictEqual(yield* paymentsOf(at), { lost: 1 })
   })).pipe(Effect.provide(StripeSim.layer())), 120_000)
 
 it.live("a case is opened by hand where none is opened by itself", () =>
