@@ -1,6 +1,7 @@
 /** What operators see of real processes: one trace over the whole way of a charge, metrics at each endpoint, and no secret anywhere. */
 import { assert, describe, it } from "@effect/vitest"
 import { chargeKeyOf, defaultNamespace } from "@purser/core"
+import { Purser } from "@purser/purser"
 import { Effect } from "effect"
 import { createServer, request as forward } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -88,6 +89,21 @@ describe("one charge is one trace", () => {
         assert.isDefined(request)
         assert.strictEqual(named(name).attributes["stripe.request_id"], request?.requestId)
       }
+    })), 60_000)
+
+  it.live("from a program without Effect, where it waits for the charge", () =>
+    atDesk(Effect.fnUntraced(function*(at) {
+      const { spans, url } = yield* collector
+      yield* Effect.promise(async () => {
+        const purser = await Purser.make({ ...at.env, PURSER_STRIPE_KEY: "sk_test_e2e", PURSER_OTLP_ENDPOINT: url, PURSER_OTLP_ENCODING: "json", PURSER_OTLP_SIGNALS: "traces" })
+        await purser.openCap({ billingPeriod: "2026-07", currency: "usd", expectedMinor: 5000 })
+        await purser.charge({ customerId: "embedded", billingPeriod: "2026-07", amountMinor: 1000, currency: "usd", stripeCustomerId: "cus_1", paymentMethod: "pm_1" })
+        await purser.close()
+      })
+      const all = yield* spans
+      const charge = all.find(({ name }) => name === "ChargePipeline.charge")
+      assert.deepStrictEqual([charge?.service, charge?.attributes["purser.outcome"]], ["purser-embedded", "succeeded"])
+      assert.isDefined(all.find(({ name, traceId }) => name === "Stripe.confirm" && traceId === charge?.traceId))
     })), 60_000)
 })
 
