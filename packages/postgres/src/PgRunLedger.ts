@@ -7,7 +7,8 @@ import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, requestFields, requestOf, StateColumn } from "./internal/chargeRow.ts"
 import { ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
-import { bigints, booleans, integer, integers, text, texts } from "./internal/params.ts"
+import { integer, integers, text, texts } from "./internal/params.ts"
+import { requestColumns } from "./internal/requestColumns.ts"
 import * as Sql from "./internal/runSql.ts"
 
 /** From this many new rows on, the planner gets new statistics. */
@@ -98,15 +99,7 @@ const make = Effect.gen(function*() {
         text(runId),
         integers(rows.map((row) => row.line)),
         texts(rows.map((row) => row.chargeKey)),
-        texts(requests.map((request) => request.namespace)),
-        texts(requests.map((request) => request.customerId)),
-        texts(requests.map((request) => request.billingPeriod)),
-        texts(requests.map((request) => request.item ?? null)),
-        bigints(requests.map((request) => request.amountMinor)),
-        texts(requests.map((request) => request.currency)),
-        texts(requests.map((request) => request.stripeCustomerId)),
-        texts(requests.map((request) => request.paymentMethod ?? null)),
-        booleans(requests.map((request) => request.allowFuture === true)),
+        ...requestColumns(requests),
         integers(requests.map((request) => request.revision ?? 0))
       ])
     },

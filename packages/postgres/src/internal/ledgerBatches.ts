@@ -8,7 +8,8 @@ import type { SqlClient } from "effect/sql"
 import { claimedFields, claimedOf, decodeRows, outcomeColumns, outcomeFields, outcomeOf, StateColumn } from "./chargeRow.ts"
 import { Contended, retryRolledBack, type StoreFailure } from "./failures.ts"
 import * as Sql from "./ledgerWrites.ts"
-import { bigints, booleans, double, doubles, integers, nullableDoubles, texts } from "./params.ts"
+import { bigints, double, doubles, integers, nullableDoubles, texts } from "./params.ts"
+import { requestColumns } from "./requestColumns.ts"
 
 /** One claim of a worker. */
 export interface ClaimInput {
@@ -96,15 +97,7 @@ export const claim = (sql: SqlClient.SqlClient, leaseMs: number) =>
     const byKey = new Map(inputs.map((input) => [input.chargeKey, input]))
     return sql.unsafe(Sql.claim, [
       texts(inputs.map((input) => input.chargeKey)),
-      texts(requests.map((request) => request.namespace)),
-      texts(requests.map((request) => request.customerId)),
-      texts(requests.map((request) => request.billingPeriod)),
-      texts(requests.map((request) => request.item ?? null)),
-      bigints(requests.map((request) => request.amountMinor)),
-      texts(requests.map((request) => request.currency)),
-      texts(requests.map((request) => request.stripeCustomerId)),
-      texts(requests.map((request) => request.paymentMethod ?? null)),
-      booleans(requests.map((request) => request.allowFuture === true)),
+      ...requestColumns(requests),
       texts(inputs.map((input) => input.worker)),
       double(leaseMs),
       texts(inputs.map((input) => input.principal)),
