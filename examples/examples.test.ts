@@ -40,7 +40,7 @@ it.live("charge.ts charges once, however often it is run", () =>
     const env = { PURSER_DATA_DIR: yield* folder, PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "sk_test_example" }
     assert.include(yield* run("charge.ts", env), "Succeeded \nexit 0")
     assert.include(yield* run("charge.ts", env), "Succeeded (charged before)\nexit 0")
-    assert.strictEqual(yield* sim.payments("cust_123", "2026-07"), 1)
+    assert.strictEqual(yield* sim.payments("cust_123", "2026-07", "subscription"), 1)
   })).pipe(Effect.provide(StripeSim.layer())), 60_000)
 
 it.live("worker.ts serves until it is stopped; without a cap it charges nobody", () =>

@@ -8,13 +8,24 @@ from decimal import Decimal
 
 import purser_client
 
+# Currencies whose minor unit is not a hundredth; docs/input-files.md has more.
+DIGITS = {"jpy": 0, "krw": 0, "bhd": 3, "kwd": 3}
+
+
+def minor(amount, currency):
+    """Digit by digit: an amount is never a float, and never rounded."""
+    value = Decimal(amount).scaleb(DIGITS.get(currency, 2))
+    if value != int(value):
+        raise ValueError(f"{amount} {currency} has too many digits")
+    return int(value)
+
 
 def bodies_of(file):
     with open(file, newline="") as lines:
         for number, row in enumerate(csv.DictReader(lines), 1):
             yield f"row-{number}", {
                 "customer_id": row["customer_id"], "billing_period": row["billing_period"], "item": row["item"] or None,
-                "amount_minor": int(Decimal(row["amount"]) * 100), "currency": row["currency"].lower(),
+                "amount_minor": minor(row["amount"], row["currency"].lower()), "currency": row["currency"].lower(),
                 "stripe_customer_id": row["stripe_customer_id"], "payment_method": row["payment_method"] or None,
             }
 
