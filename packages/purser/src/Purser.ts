@@ -146,7 +146,8 @@ const make = async (config: Readonly<Record<string, string>> = {}, hooks: Purser
   const calls = await runtime.runPromise(makeCalls(labels))
   // Only who bills by runs or follows declines up needs the engine, which takes a moment to start.
   const engine = ManagedRuntime.make(PurserEngine.layer.pipe(Layer.provideMerge(base)), { memoMap: runtime.memoMap })
-  if (dunning === "on") await engine.runPromise(Effect.void)
+  const close = () => engine.dispose().then(() => runtime.dispose())
+  if (dunning === "on") await engine.runPromise(Effect.void).catch((error: unknown) => close().then(() => Promise.reject(error)))
 
   const handleOf = (runId: string, name: string, isNew: boolean): PurserRun => {
     const onRuns = <A, E>(use: (runs: Runs["Service"]) => Effect.Effect<A, E>) => engine.runPromise(Effect.flatMap(Runs, use))
@@ -178,7 +179,6 @@ const make = async (config: Readonly<Record<string, string>> = {}, hooks: Purser
         Effect.map(({ run }) => handleOf(run.runId, run.name, false))
       )
   }
-  const close = () => engine.dispose().then(() => runtime.dispose())
   return {
     ...throughout<PurserMethods>(table, (effect) => runtime.runPromise(effect)),
     results: throughout<PurserResults>(table, (effect) =>

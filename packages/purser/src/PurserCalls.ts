@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import type { CapFailure, ChargeFailure, GiveBackFailure, StatusFailure, StoreFailure } from "./PurserError.ts"
 import {
   type ActInput, type CapInput, type ChargeInput, type ChargeName, decoding, type DunningInput, type NewCardInput, onlyFieldsOf, type PeriodLabels, readAmount, readCharge,
-  readCurrency, readName, readPeriod, type RebillRequest, type RefundInput, type RetryInput
+  readCurrency, readName, readPeriod, readTotal, type RebillRequest, type RefundInput, type RetryInput
 } from "./PurserInput.ts"
 
 /** What came of a billing anew: why no revision was opened, or the revision and the outcome of its charge. */
@@ -105,7 +105,7 @@ export const makeCalls = Effect.fnUntraced(function*(labels: PeriodLabels) {
         namespace: input.namespace ?? defaultNamespace,
         billingPeriod: yield* readPeriod(input.billingPeriod, labels),
         currency: yield* readCurrency(input.currency),
-        expectedMinor: BigInt(input.expectedMinor),
+        expectedMinor: yield* readTotal(input.expectedMinor),
         headroomPercent: input.headroomPercent ?? defaultHeadroomPercent
       })
     })),

@@ -125,6 +125,11 @@ export const readPeriod = (text: string, labels: PeriodLabels): Effect.Effect<Bi
 const currency = decoding(Currency)
 /** A currency in any case. */
 export const readCurrency = (text: string) => currency(typeof text === "string" ? text.toLowerCase() : text)
+/** A total in minor units. */
+export const readTotal = (minor: number | bigint): Effect.Effect<bigint, InvalidInput> =>
+  typeof minor === "bigint" || Number.isSafeInteger(minor)
+    ? Effect.succeed(BigInt(minor))
+    : Effect.fail(invalid(`expectedMinor ${String(minor)} is no whole number of minor units`))
 /** An amount in minor units. */
 export const readAmount = decoding(AmountMinor)
 

@@ -9,7 +9,7 @@ import { type BillingPeriod, ChargeRequest, defaultNamespace, isRunOver, RunRegi
 import { BillingRun, decideFor, newRunId, RunOptions, Runs, type RunView, stagedDefinition } from "@purser/engine"
 import { Effect, Schema, Stream } from "effect"
 import { InvalidInput, type RunFailure } from "./PurserError.ts"
-import { type ChargeInput, onlyFieldsOf, type PeriodLabels, readCharge, readCurrency, readPeriod } from "./PurserInput.ts"
+import { type ChargeInput, onlyFieldsOf, type PeriodLabels, readCharge, readCurrency, readPeriod, readTotal } from "./PurserInput.ts"
 
 /** What a period's charges should add up to. */
 export interface ExpectedTotal {
@@ -143,7 +143,7 @@ export const startRun = Effect.fn("PurserRun.start")(function*(
     Effect.all({
       billingPeriod: readPeriod(billingPeriod, labels),
       currency: readCurrency(currency),
-      expectedMinor: Effect.succeed(String(expectedMinor)),
+      expectedMinor: Effect.map(readTotal(expectedMinor), String),
       namespace: Effect.succeed(namespace ?? defaultNamespace)
     }))
   const { actor = "program", closePeriod = false, concurrency, name, overCap = "refuse" } = input

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { type ChargeInput, isPurserError, Purser, type PurserError, type PurserHandle, type RunStatus } from "@purser/purser"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect, type Scope } from "effect"
-import { stores } from "../src/Store.ts"
+import { stores, temporaryFolder } from "../src/Store.ts"
 
 const period = "2025-07"
 const row = (index: number, paymentMethod = "pm_card_visa"): ChargeInput => ({
@@ -68,6 +68,8 @@ describe("Purser.make", () => {
       const refused = await purser.results.charge(wrong)
       assert.strictEqual(refused._tag === "Failure" ? refused.error._tag : refused._tag, "InvalidInput", JSON.stringify(wrong))
     }
+    const total = await purser.results.openCap({ billingPeriod: "2025-08", currency: "usd", expectedMinor: 1.5 })
+    assert.strictEqual(total._tag === "Failure" ? advice(total.error) : "", "expectedMinor 1.5 is no whole number of minor units")
     // The cap's refusal is a settled answer, and no failure.
     assert.deepInclude(await purser.charge({ ...row(3), amountMinor: 9000 }), { _tag: "Rejected", code: "cap_exceeded" })
     assert.deepInclude(await purser.find(row(3)), { state: "rejected", attempt: 1, amountMinor: 9000 })
@@ -124,6 +126,8 @@ describe("Purser.make", () => {
       const none = await purser.results.run({ name: "none", rows })
       assert.match(none._tag === "Failure" ? none.error.message : "", /rows must be an array/)
     }
+    const half = await purser.results.run({ name: "half", rows: rows(1), expected: [{ billingPeriod: period, currency: "usd", expectedMinor: 0.5 }] })
+    assert.match(half._tag === "Failure" ? half.error.message : "", /0\.5 is no whole number/)
     const field = await purser.results.run({ name: "field", rows: [], concurency: 1 } as unknown as Parameters<typeof purser.run>[0])
     assert.match(field._tag === "Failure" ? field.error.message : "", /concurency/)
     const twice = await purser.results.run({ name: "twice", rows: [row(0), row(0)] })
@@ -161,3 +165,14 @@ describe("Purser.make", () => {
     assert.isTrue((await books(sim)).every(({ payments }) => payments === 1))
   })
 })
+
+it.live("Purser.make that cannot start says why, and leaves nothing open", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const sim = yield* StripeSim
+    const config = { PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "rk_test_plain", PURSER_DATA_DIR: yield* temporaryFolder, PURSER_PGLITE_FSYNC: "off" }
+    const refused = yield* Effect.promise(() => Purser.make({ ...config, PURSER_DUNNING: "on", PURSER_RUNNER_PORT: "70000" }).then(() => "", String))
+    assert.include(refused, "PURSER_RUNNER_PORT")
+    // The folder of the embedded database belongs to one at a time.
+    const purser = yield* Effect.promise(() => Purser.make(config))
+    yield* Effect.promise(() => purser.close())
+  })).pipe(Effect.provide(StripeSim.layer())), 60_000)
