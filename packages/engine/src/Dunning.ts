@@ -66,6 +66,10 @@ const patiently = <A, R>(call: Effect.Effect<A, LedgerError, R>): Effect.Effect<
     Effect.orDie
   )
 
+/** What came of it. A defect is a failure like another: it must not end the workflow with its case open. */
+const decided = <E extends { readonly message: string }, R>(call: Effect.Effect<void, E, R>): Effect.Effect<Result.Result<void, { readonly message: string }>, never, R> =>
+  Effect.result(Effect.catchDefect(call, (defect) => Effect.fail({ message: `it failed inside: ${String(defect)}` })))
+
 const made = Effect.gen(function*() {
   const book = yield* DunningBook
   const ledger = yield* Ledger
@@ -101,7 +105,7 @@ const made = Effect.gen(function*() {
         const open = record.state === "planned" || record.state === "claimed" || record.state === "attached"
         // Of a repeat the first run may have moved the row: then there is nothing to move, and perhaps something to go on with.
         const isMine = next._tag === "Ask" && record.attempt === next.attempt && !open
-        const outcome = yield* Effect.result(
+        const outcome = yield* decided(
           isMine
             ? Effect.asVoid(retryCharge(record, { actor: next.actor, reason: next.reason, paymentMethod: next.paymentMethod ?? undefined }))
             : open ? Effect.asVoid(pipeline.charge(record.request)) : Effect.void
@@ -131,10 +135,7 @@ const made = Effect.gen(function*() {
         const view = yield* patiently(book.look(caseId, step))
         if (view === undefined || dunningStep(view, patience)._tag !== "GiveUp") return true
         const ended = { case: view.case, record: view.record }
-        const done = yield* Effect.result(Effect.andThen(
-          giveUpObject(ended),
-          Option.isSome(hooks) ? hooks.value.givenUp(ended) : Effect.void
-        ))
+        const done = yield* decided(Effect.andThen(giveUpObject(ended), Option.isSome(hooks) ? hooks.value.givenUp(ended) : Effect.void))
         if (Result.isFailure(done)) {
           yield* Effect.logError(`the final action of dunning case ${caseId} failed: ${done.failure.message}`)
           yield* patiently(book.waits(caseId, step, waitMs))

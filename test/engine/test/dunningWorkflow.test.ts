@@ -19,8 +19,10 @@ class Bank extends Context.Service<Bank, {
   /** Confirms that are under way, and what holds them there. */
   readonly asked: { now: number }
   readonly answers: Latch.Latch
+  /** How often what charges fails inside. */
+  readonly defects: Ref.Ref<number>
 }>()("@purser/test-engine/Bank") {
-  static readonly layer = Layer.effect(Bank, Effect.all({ funded: Ref.make(false), givenUp: Ref.make<ReadonlyArray<GivenUp>>([]), hookFails: Ref.make(0), asked: Effect.sync(() => ({ now: 0 })), answers: Latch.make(true) }))
+  static readonly layer = Layer.effect(Bank, Effect.all({ funded: Ref.make(false), givenUp: Ref.make<ReadonlyArray<GivenUp>>([]), hookFails: Ref.make(0), asked: Effect.sync(() => ({ now: 0 })), answers: Latch.make(true), defects: Ref.make(0) }))
 }
 
 /** A turn of the real event loop: execution ids come from there. */
@@ -30,7 +32,7 @@ const turn = Effect.callback<void>((resume) => {
 
 const gateway = Layer.effect(ChargeGateway, Effect.gen(function*() {
   const inner = yield* ChargeGateway
-  const { answers, asked, funded } = yield* Bank
+  const { answers, asked, defects, funded } = yield* Bank
   const underWay = Effect.acquireRelease(
     Effect.sync(() => void (asked.now += 1)),
     () => Effect.sync(() => void (asked.now -= 1))
@@ -39,6 +41,8 @@ const gateway = Layer.effect(ChargeGateway, Effect.gen(function*() {
     ...inner,
     confirm: (order, input) =>
       Effect.andThen(underWay, answers.await).pipe(
+        Effect.andThen(Ref.getAndUpdate(defects, (left) => Math.max(0, left - 1))),
+        Effect.tap((left) => left > 0 ? Effect.die(new Error("Bug: planted")) : Effect.void),
         Effect.andThen(Ref.get(funded)),
         Effect.flatMap((hasFunds) => inner.confirm(order, hasFunds ? { ...input, paymentMethod: "pm_card_visa" } : input)),
         Effect.scoped
@@ -211,6 +215,19 @@ describe("Dunning", () => {
       yield* MockGateway.fail({ step: "confirm", when: "before" }, 6)
       assert.strictEqual(yield* next(chargeKey), 1)
       assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "attached", attempt: 2 })
+      assert.strictEqual(yield* next(chargeKey), 1 + 60_000 / dayMs)
+      assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "succeeded", attempt: 2 })
+      assert.strictEqual(yield* paid, 1)
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("is not ended by a defect of what it calls", () =>
+    Effect.gen(function*() {
+      const bank = yield* Bank
+      const { chargeKey } = yield* declined(noFunds)
+      yield* Ref.set(bank.funded, true)
+      yield* Ref.set(bank.defects, 1)
+      assert.strictEqual(yield* next(chargeKey), 1)
+      assert.strictEqual((yield* caseOf(chargeKey)).case.state, "open")
       assert.strictEqual(yield* next(chargeKey), 1 + 60_000 / dayMs)
       assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "succeeded", attempt: 2 })
       assert.strictEqual(yield* paid, 1)
