@@ -162,7 +162,7 @@ const make = Effect.gen(function*() {
       yield* Effect.forEach(Array.from({ length: chunks }, (_, chunk) => chunk), (chunk) =>
         Effect.forEach(closed.before, (stage, index) =>
           Effect.gen(function*() {
-            const place = `before/${stage.name}/${chunk}`
+            const place = `before/${index}/${stage.name}/${chunk}`
             const context = yield* contextOf(place, chunk)
             yield* step(place, Schema.Void, Effect.gen(function*() {
               const body = yield* surely(stash.get({ runId, round, stage: index }, chunk))
@@ -227,10 +227,10 @@ const make = Effect.gen(function*() {
     })
 
     const after = Effect.fnUntraced(function*(lines: typeof Lines.Type) {
-      const problems = yield* Effect.forEach(definition?.after ?? [], (stage) =>
+      const problems = yield* Effect.forEach(definition?.after ?? [], (stage, index) =>
         Effect.forEach(rangesOf(lines), (range) =>
           Effect.gen(function*() {
-            const place = `after/${stage.name}/${range.index}`
+            const place = `after/${index}/${stage.name}/${range.index}`
             const context = yield* contextOf(place, range.index)
             return yield* certain(place, Schema.NullOr(Schema.String), Effect.flatMap(steps.rows(runId, range), (rows) =>
               rows.length === 0 ? Effect.succeed(null) : stage.run(rows, context).pipe(

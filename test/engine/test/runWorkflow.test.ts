@@ -85,6 +85,10 @@ describe("a run", () => {
     assert.include((yield* Effect.flip(report("unknown"))).message, "nobody's")
     yield* start(wish("params", { count: "many" }))
     assert.include((yield* Effect.flip(report("params"))).message, "source")
+    assert.deepStrictEqual((yield* start(wish("params", { count: 3, from: 0 }))).run.state, "failed")
+    yield* (yield* Runs).extend({ run: "params", params: { count: 3, from: 0 }, actor: "test" })
+    assert.strictEqual((yield* report("params")).state, "finished")
+    assert.strictEqual(yield* paid(requests(3)), 3)
   }))
 
   run("closes the caps of its periods when it is told to, once all is settled", RunDefinitions.layer(plain), Effect.gen(function*() {
