@@ -11,21 +11,22 @@ const requests = (count: number, from = 0) => Array.from({ length: count }, (_, 
 const rowsOf = (charges: ReadonlyArray<ChargeRequest>) => charges.map((request, index) => ({ line: index + 1, chargeKey: request.chargeKey, request }))
 const plain = RunDefinition.rows("plain", { params: Params, rows: ({ count, from }) => Stream.make(rowsOf(requests(count, from))) })
 
-const settings = ConfigProvider.layer(ConfigProvider.fromUnknown({
-  PURSER_RUN_PAGE: "10", PURSER_RUN_PAUSE: "10 millis", PURSER_RUN_PATIENCE: "300 millis", PURSER_RUN_CONTROL_POLL: "5 millis", PURSER_WORKER: "test"
+const settings = (giveUp: string) => ConfigProvider.layer(ConfigProvider.fromUnknown({
+  PURSER_RUN_PAGE: "10", PURSER_RUN_PAUSE: "10 millis", PURSER_RUN_PATIENCE: "300 millis", PURSER_RUN_CONTROL_POLL: "5 millis", PURSER_WORKER: "test",
+  PURSER_RUN_GIVE_UP: giveUp
 }))
 
-const world = <R>(definitions: Layer.Layer<RunDefinitions, never, R>) =>
+const world = <R>(definitions: Layer.Layer<RunDefinitions, never, R>, giveUp = "1 day") =>
   Layer.mergeAll(layerRunWorkflow, Runs.layer).pipe(
     Layer.provideMerge(definitions),
     Layer.provideMerge(Layer.mergeAll(BillingRun.layer, WorkflowEngine.layerMemory, RunRegistry.layerMemory, RunStash.layerMemory)),
     Layer.provideMerge(RunLedger.layerMemory),
     Layer.provideMerge(TestPipeline.layer),
-    Layer.provideMerge(settings),
+    Layer.provideMerge(settings(giveUp)),
     Layer.orDie
   )
-const run = <E>(title: string, definitions: Layer.Layer<RunDefinitions>, test: Effect.Effect<void, E, Layer.Success<ReturnType<typeof world>>>) =>
-  it.live(title, () => Effect.provide(test, world(definitions)))
+const run = <E>(title: string, definitions: Layer.Layer<RunDefinitions>, test: Effect.Effect<void, E, Layer.Success<ReturnType<typeof world>>>, giveUp?: string) =>
+  it.live(title, () => Effect.provide(test, world(definitions, giveUp)))
 
 const wish = (name: string, params: unknown, more: Partial<RunWish> = {}): RunWish => ({
   name, definition: "plain", params, actor: "test", options: { allowPeriods: ["2026-07"], concurrency: 4, reconcile: false }, ...more
@@ -155,6 +156,23 @@ describe("a run", () => {
     assert.strictEqual((yield* report("dropped")).state, "finished")
     assert.deepStrictEqual(new Set(yield* payments(all)), new Set([1]))
   }))
+
+  run("whose charges nobody answers waits, and a person's word wakes it", RunDefinitions.layer(plain), Effect.gen(function*() {
+    yield* FaultPlan.loseRequest(10_000)
+    yield* start(wish("unheard", { count: 5, from: 0 }))
+    yield* until(view("unheard"), (one) => one.run.step?.startsWith("wait/") === true)
+    assert.deepStrictEqual((yield* view("unheard")).counted.map(({ rows, state }) => [state, rows]), [["planned", 5]])
+    yield* (yield* Runs).cancel("unheard", "ops", "the workers are gone")
+    assert.deepStrictEqual([(yield* report("unheard")).state, yield* paid(requests(5))], ["canceled", 0])
+  }))
+
+  run("ends with what is open when it has waited long enough", RunDefinitions.layer(plain), Effect.gen(function*() {
+    yield* FaultPlan.loseRequest(10_000)
+    yield* start(wish("given up", { count: 5, from: 0 }))
+    const end = yield* report("given up")
+    assert.deepStrictEqual([end.state, end.rows, end.open], ["finished", 5, 5])
+    assert.strictEqual(yield* paid(requests(5)), 0)
+  }), "0 seconds")
 
   run("that is canceled while it is paused ends at once", RunDefinitions.layer(plain), Effect.gen(function*() {
     const runs = yield* Runs
