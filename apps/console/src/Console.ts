@@ -83,8 +83,8 @@ export class Console extends Context.Service<Console, {
   /** A part of a program's own router, under a path. */
   static readonly layerRoute = (path: `/${string}`): Layer.Layer<never, never, HttpRouter.HttpRouter | Console> =>
     HttpRouter.use((router) =>
-      Effect.flatMap(Console, ({ handleUnder }) =>
-        Effect.andThen(router.add("*", path, handleUnder(path)), router.add("*", `${path}/*`, handleUnder(path)))))
+      // The router takes the bare path for one of these.
+      Effect.flatMap(Console, ({ handleUnder }) => router.add("*", `${path}/*`, handleUnder(path))))
 
   /** For servers that speak `Request` and `Response`. */
   static readonly webHandler = (path: string): Effect.Effect<(request: Request) => Promise<Response>, never, Console> =>

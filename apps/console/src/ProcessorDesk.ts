@@ -17,6 +17,10 @@ const differencesMax = 1000
 const away = (error: { readonly message: string }) => new Away({ message: error.message })
 const isKey = Schema.is(ChargeKey)
 
+/** What the ledger forbids is a refusal; of anything else nobody knows what it did. */
+const refusalOf = (error: PipelineError): DeskError =>
+  error._tag === "LedgerError" && ["ChargeQuarantined", "ChargeInProgress", "ChargeConflict"].includes(error.reason._tag) ? new ActRefused({ message: error.message }) : away(error)
+
 /** States that an explicit act takes up again. */
 export const isRetryable = (state: ChargeRecord["state"]): state is "declined" | "rejected" | "requires_action" =>
   state === "declined" || state === "rejected" || state === "requires_action"
@@ -59,7 +63,7 @@ export class ProcessorDesk extends Context.Service<ProcessorDesk, {
       const whenOpen = Effect.mapError(pause.inForce, away).pipe(
         Effect.flatMap((pauses) => pauses.length === 0 ? Effect.void : Effect.fail(new ActRefused({ message: "charging is paused: resume it first" })))
       )
-      const charged = (effect: Effect.Effect<ChargeOutcome, PipelineError>) => Effect.mapBoth(effect, { onFailure: away, onSuccess: textOf })
+      const charged = (effect: Effect.Effect<ChargeOutcome, PipelineError>) => Effect.mapBoth(effect, { onFailure: refusalOf, onSuccess: textOf })
 
       return ProcessorDesk.of({
         retry: Effect.fn("ProcessorDesk.retry")(function*(chargeKey, { actor, reason }, paymentMethod) {

@@ -1,5 +1,5 @@
 /** The page's way to the API: the typed client that programs use too, over this page's own address. */
-import { Cause, Effect, Exit, ManagedRuntime, Option } from "effect"
+import { Cause, Effect, Exit, Layer, ManagedRuntime, Option } from "effect"
 import { ConsoleClient } from "../src/ConsoleClient.ts"
 import type { Session } from "../src/api/Shapes.ts"
 
@@ -14,10 +14,8 @@ export const remember = (now: Session | null, stranger: () => void): void => {
   onStranger = stranger
 }
 
-const address = new URL(".", document.baseURI).href
-
 /** Runs calls of the client. */
-export const runtime = ManagedRuntime.make(ConsoleClient.layer({ url: address, csrf: () => session?.csrf ?? null }))
+export const runtime = ManagedRuntime.make(Layer.suspend(() => ConsoleClient.layer({ url: new URL(".", document.baseURI).href, csrf: () => session?.csrf ?? null })))
 
 /** What went wrong, in words. */
 export interface Failed {

@@ -15,14 +15,14 @@ const read = (): Route => {
   return { page: page === "" ? "runs" : page, id: id === "" ? undefined : decodeURIComponent(id), query: new URLSearchParams(query) }
 }
 
-let at = location.hash
-let route = read()
+let at = ""
+let route: Route | undefined
 const subscribe = (listener: () => void) => {
   addEventListener("hashchange", listener)
   return () => removeEventListener("hashchange", listener)
 }
 const now = () => {
-  if (location.hash !== at) {
+  if (route === undefined || location.hash !== at) {
     at = location.hash
     route = read()
   }

@@ -46,8 +46,8 @@ const fill = Effect.gen(function*() {
     values ('run', 'bills.csv', 'planned', purser.now() - interval '1 hour', purser.now() - interval '1 hour', ${Math.floor(rows / 12)}, 0)`)
   yield* sql.unsafe(`insert into purser.run_rows (run_id, line, charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id)
     select 'run', row_number() over (), charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id from purser.charges where billing_period = '2026-12'`)
-  yield* sql.unsafe(`insert into purser.run_conflicts (run_id, line, charge_key, amount_minor, currency, stripe_customer_id, seen_at)
-    select 'run', line, charge_key, 1, 'usd', 'cus', purser.now() from purser.run_rows where line % 100 = 0`)
+  yield* sql.unsafe(`insert into purser.run_conflicts (run_id, line, charge_key, amount_minor, currency, stripe_customer_id, seen_at, resolved_at)
+    select 'run', line, charge_key, 1, 'usd', 'cus', purser.now(), case when line % 1000 > 0 then purser.now() end from purser.run_rows where line % 10 = 0`)
   yield* sql.unsafe(`insert into purser.operator_acts (at, actor, act, subject, reason) select purser.now(), 'ada', 'pause', md5(i::text), 'x' from generate_series(1, 50000) as i`)
   yield* sql.unsafe("vacuum analyze")
   yield* print(`${rows} charges after ${(yield* Clock.currentTimeMillis) - from} ms`)
@@ -61,7 +61,7 @@ interface Statement {
   readonly whole?: true
 }
 
-const search = (name: string, query: ChargeQuery, after: ChargePlace | null = null): Statement => ({ name: `search: ${name}`, ...Search.find(query, after, 200, 20_000) })
+const search = (name: string, query: ChargeQuery, after: ChargePlace | null = null): Statement => ({ name: `search: ${name}`, ...Search.find(query, after, 200, 5_000) })
 
 const statements = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -81,7 +81,7 @@ const statements = Effect.gen(function*() {
     search("claimed", { state: "claimed" }),
     search("quarantined", { state: "quarantined" }),
     { name: "search: a payment object", ...Search.findObject("pi_4711", 200) },
-    { name: "search: place after a budget", ...Search.place({ state: "planned" }, null, 20_000) },
+    { name: "search: place after a budget", ...Search.place({ state: "succeeded" }, null, 5_000) },
     { name: "attention: counts", sql: Attention.counts, params: [integer(1000), double(60_000)] },
     { name: "attention: unresolved", sql: Attention.unresolved, params: [double(60_000), integer(200)] },
     { name: "attention: quarantined", sql: Attention.quarantined, params: [text(""), integer(200)] },

@@ -6,8 +6,8 @@ import { lineOf, LineRow } from "./internal/chargeLine.ts"
 import * as Sql from "./internal/searchSql.ts"
 import { asker } from "./internal/storeQuery.ts"
 
-/** Rows that one page looks at, at the most. */
-const budget = 20_000
+/** Rows that one page looks at, at the most: some hundred milliseconds where none of them is in memory. */
+const budget = 5_000
 
 const PlaceRow = Schema.Struct({ customer_id: Schema.String, billing_period: Schema.String, charge_key: ChargeKey })
 const placeOf = ({ billingPeriod, chargeKey, customerId }: ChargeLine) => ({ billingPeriod, chargeKey, customerId })

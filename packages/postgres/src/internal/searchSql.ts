@@ -67,7 +67,10 @@ const rangeOf = (query: ChargeQuery, after: ChargePlace | null, name: Name): Ran
     const few = wanted === "quarantined" ? "q.quarantine is not null" : "q.lease_until is not null"
     return { from: `(select * from purser.charges q where ${few} offset 0) c${where(...state, ...period, ...place)}`, order: order.period, filters: [] }
   }
-  const settled = wanted !== undefined && unpaid.has(wanted) ? [() => "c.settled_at is not null and c.received_minor is null"] : []
+  // Together with their index these are the rows of the state, and few others.
+  const settled = wanted === "planned"
+    ? [() => "c.settled_at is null and c.lease_until is null"]
+    : wanted !== undefined && unpaid.has(wanted) ? [() => "c.settled_at is not null and c.received_minor is null"] : []
   return { from: `purser.charges c${where(...settled, ...period, ...place)}`, order: order.period, filters: state }
 }
 

@@ -4,7 +4,7 @@
  * The steps of a charge pay for its indexes, so that each is made of columns which only claim and settle change: both
  * write `lease_until`, which is indexed already, and are no heap-only updates in any case. `attach` stays one. That is
  * why nothing here is made of `state` or `payment_intent_id`: charges in work are found by `charges_lease`, those that
- * ended unpaid by what settling leaves.
+ * ended unpaid by what settling leaves, and those that nobody has begun by what neither has written yet.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -19,6 +19,7 @@ const statements: ReadonlyArray<string> = [
   `create index charges_customer on purser.charges (customer_id collate "C", billing_period, charge_key)`,
   `create index charges_outcome_object on purser.charges (outcome_payment_intent_id) where outcome_payment_intent_id is not null`,
   `create index charges_unpaid on purser.charges (billing_period, charge_key) where settled_at is not null and received_minor is null`,
+  `create index charges_waiting on purser.charges (billing_period, charge_key) where settled_at is null and lease_until is null`,
   `create index charges_quarantine on purser.charges (charge_key) where quarantine is not null`,
 
   // Rows whose identity the ledger had with other terms when their run was planned. Neither side's terms ever change, so
