@@ -1,0 +1,35 @@
+/** Defaults of settings, as the sources give them: those that are written beside their key. */
+import { filesIn, readText } from "./Pages.ts"
+
+const named = (sources: ReadonlyArray<string>, name: string): string | undefined => {
+  const form = new RegExp(`\\bconst ${name}(?:: [^=]+)? = "([^"]*)"`)
+  return sources.map((text) => form.exec(text)?.[1]).find((value) => value !== undefined)
+}
+
+/** A default as the page writes it: `Duration.seconds(30)` is `30 seconds`, `10_000` is `10000`. */
+const written = (code: string, sources: ReadonlyArray<string>): string | undefined => {
+  const text = code.replace(/ as const$/, "").trim()
+  const duration = /^Duration\.(\w+)\(([\d_]+)\)$/.exec(text)
+  if (duration !== null) {
+    const count = duration[2]!.replaceAll("_", "")
+    return `${count} ${count === "1" ? duration[1]!.replace(/s$/, "") : duration[1]!}`
+  }
+  if (/^[\d_.]+$/.test(text)) return text.replaceAll("_", "")
+  if (text === "true" || text === "false") return text
+  return /^"([^"]*)"$/.exec(text)?.[1] ?? (/^\w+$/.test(text) ? named(sources, text) : undefined)
+}
+
+/** Key and default, for each place that writes one beside the other. An empty text stands for none. */
+export const defaultsInCode = (): ReadonlyArray<readonly [string, string]> => {
+  const sources = ["packages", "apps"].flatMap(filesIn).filter((path) => /^(?:packages|apps)\/[^/]+\/src\/.*\.ts$/.test(path)).map(readText)
+  return sources.flatMap((text) =>
+    [...text.matchAll(/"(PURSER_[A-Z0-9_]+)"/g)].flatMap((match) => {
+      const [, key] = match
+      // What is beside the key ends at the next one.
+      const beside = text.slice(match.index + match[0].length, match.index + 240).split("\"PURSER_")[0]!
+      const code = /withDefault\(((?:[^()]|\([^()]*\))*)\)/.exec(beside)?.[1] ?? /^, \{[^}]*\bdefault: ([\w."]+)/.exec(beside)?.[1]
+      const value = code === undefined ? undefined : written(code, sources)
+      return value === undefined ? [] : [[key!, value === "" ? "none" : value] as const]
+    })
+  )
+}
