@@ -370,11 +370,10 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         )
       })
 
-      const said = (effect: Effect.Effect<ChargeOutcome, PipelineError>) =>
-        Effect.tap(effect, (outcome) => Tracing.annotate(() => ({ "purser.outcome": stateWord(outcome._tag) })))
+      const said = (outcome: ChargeOutcome) => ({ "purser.outcome": stateWord(outcome._tag) })
       return ChargePipeline.of({
-        charge: (request) => Tracing.traced("ChargePipeline.charge", said(whole(charge(request))), Tracing.ofCharge(request)),
-        resume: (claimed) => Tracing.traced("ChargePipeline.resume", said(proceed(claimed)), Tracing.ofCharge(claimed.request)),
+        charge: (request) => Tracing.traced("ChargePipeline.charge", whole(charge(request)), Tracing.ofCharge(request), said),
+        resume: (claimed) => Tracing.traced("ChargePipeline.resume", proceed(claimed), Tracing.ofCharge(claimed.request), said),
         releaseDue: Effect.fnUntraced(function*(limit) {
           const due = yield* ledger.releaseDue(limit)
           yield* Effect.forEach(due, ({ attempt, chargeKey }) => release(chargeKey, attempt), { concurrency: 64, discard: true })

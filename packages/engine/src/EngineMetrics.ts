@@ -1,5 +1,5 @@
 /** What the engine counts and measures, under the names that a scraper sees; `docs/telemetry.md` lists them. */
-import { MetricSeries } from "@purser/core"
+import { type ChargeOutcome, MetricSeries } from "@purser/core"
 import { Metric } from "effect"
 
 const counter = (name: string, description: string) => Metric.counter(`purser_${name}`, { description, incremental: true })
@@ -10,8 +10,9 @@ const counters = (name: string, description: string, label: string, known: Reado
     make: (attributes) => Metric.counter(`purser_${name}`, { description, incremental: true, attributes })
   })
 
-/** States in which a charge can be settled, in the ledger's words. */
-const settledStates = ["succeeded", "declined", "processing", "requires_action", "rejected", "canceled"]
+const words: Readonly<Record<ChargeOutcome["_tag"], string>> = {
+  Succeeded: "succeeded", Declined: "declined", Processing: "processing", RequiresAction: "requires_action", Rejected: "rejected", Canceled: "canceled"
+}
 
 /** Steps of a charge whose durations are measured. */
 export const chargeSteps = ["claim", "reserve", "create", "attach", "confirm", "look", "settle", "release"] as const
@@ -20,7 +21,7 @@ export type ChargeStep = typeof chargeSteps[number]
 /** Metrics of the engine. */
 export const EngineMetrics = {
   /** Charges that this process settled, by state. A charge that was settled before is not counted again. */
-  charges: counters("charges_total", "charges settled by this process, by state", "state", settledStates),
+  charges: counters("charges_total", "charges settled by this process, by state", "state", Object.values(words)),
   /** Requests whose sender's idempotency key differs from ours. */
   foreignKeys: counter("foreign_key_mismatch_total", "requests whose sender's idempotency key differs from ours; ours was used"),
   /** Payments that were found after their room had been given back, and took it over the cap. */
@@ -61,5 +62,5 @@ export const EngineMetrics = {
   })
 } as const
 
-/** The word of the ledger for an outcome: `RequiresAction` is `requires_action`. */
-export const stateWord = (tag: string): string => tag.replaceAll(/(?<=[a-z])[A-Z]/g, "_$&").toLowerCase()
+/** The word of the ledger for an outcome. */
+export const stateWord = (tag: ChargeOutcome["_tag"]): string => words[tag]
