@@ -33,3 +33,10 @@ export const defaultsInCode = (): ReadonlyArray<readonly [string, string]> => {
     })
   )
 }
+
+/** Key, kind and, of literals, the words that are let in: for each place that reads a setting by one of Effect's own readers. */
+export const typesInCode = (): ReadonlyArray<{ readonly key: string; readonly kind: string; readonly literals: ReadonlyArray<string> }> =>
+  ["packages", "apps"].flatMap(filesIn).filter((path) => /^(?:packages|apps)\/[^/]+\/src\/.*\.ts$/.test(path)).map(readText).flatMap((text) => [
+    ...[...text.matchAll(/\b(?:Config\.)?(Duration|Boolean|Int|boundedInt|Redacted|Port)\("(PURSER_[A-Z0-9_]+)"/g)].map(([, kind, key]) => ({ key: key!, kind: kind!, literals: [] })),
+    ...[...text.matchAll(/\bConfig\.Literals\(\[([^\]]*)\], "(PURSER_[A-Z0-9_]+)"/g)].map(([, list, key]) => ({ key: key!, kind: "Literals", literals: [...list!.matchAll(/"([^"]*)"/g)].map((match) => match[1]!) }))
+  ])
