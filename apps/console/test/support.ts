@@ -1,6 +1,4 @@
 /** A console over a database of its own and the simulator, answering without a socket. */
-import type { StoreServices } from "@purser/purser"
-import type { DatabaseServices } from "@purser/postgres"
 import { postgresUrl } from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { ConfigProvider, Effect, Layer, Redacted } from "effect"
@@ -10,9 +8,6 @@ import { layerConsole } from "../src/ConsoleApp.ts"
 
 /** What no answer may hold. */
 export const secrets = { stripeKey: "sk_test_console_of_tests", operator: "operator-token-of-tests", viewer: "viewer-token-of-tests" }
-
-/** Everything that a test can reach. */
-export type WorldServices = Console | StoreServices | DatabaseServices | StripeSim
 
 /** The console behind these doors. */
 export const world = (access: AccessOptions, more: Readonly<Record<string, string>> = {}) =>
