@@ -27,7 +27,7 @@ export const makeRunRegistryMemory: Effect.Effect<RunRegistry["Service"]> = Effe
     find: (nameOrId) => Effect.sync(() => found(nameOrId)?.record),
     list: ({ limit, states }) =>
       Effect.sync(() =>
-        [...runs.values()].map(({ record }) => record).filter(({ state }) => states === undefined || states.includes(state)).reverse().slice(0, limit)),
+        [...runs.values()].map(({ record }) => record).filter(({ state }) => states === undefined || states.includes(state)).toReversed().slice(0, limit)),
     change: ({ actor, detail, from, runId, to }) =>
       Effect.sync(() => {
         const run = runs.get(runId)
