@@ -3,7 +3,7 @@ import { execFile } from "node:child_process"
 import { existsSync, readdirSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { configKeysOf, errorsOf } from "./names.ts"
 import { errorPageViolations, exampleOf, keysOnPage, listViolations, placesOn } from "./pages.ts"
 import { packageFolders, readPackage, readText, root } from "./workspace.ts"
@@ -24,11 +24,29 @@ interface Ended {
   readonly stderr: string
 }
 
-const run = (path: string): Promise<Ended> =>
+const ended = (args: ReadonlyArray<string>): Promise<Ended> =>
   new Promise((resolve) => {
-    execFile(node, ["--disable-warning=ExperimentalWarning", join(root, path)], { cwd: root, env: environment, timeout: 60_000 }, (error, stdout, stderr) =>
+    execFile(node, ["--disable-warning=ExperimentalWarning", ...args], { cwd: root, env: environment, timeout: 120_000 }, (error, stdout, stderr) =>
       resolve({ status: error === null ? 0 : error.code ?? error.signal, stdout, stderr }))
   })
+
+/** Programs that end when their module does share a process, one after the other: what they all load is loaded once. */
+const together = `for (const file of process.argv.slice(1)) {
+  process.stdout.write("\\0" + file + "\\n")
+  await import(file)
+}`
+const endsWithItsModule = (path: string) => /^await /m.test(readText(path))
+
+const runAll = async (paths: ReadonlyArray<string>): Promise<ReadonlyMap<string, Ended>> => {
+  const files = paths.filter(endsWithItsModule).map((path) => join(root, path))
+  const all = await ended(["--input-type=module", "--eval", together, ...files])
+  const printed = new Map(all.stdout.split("\0").slice(1).map((part) => [part.slice(0, part.indexOf("\n")), part.slice(part.indexOf("\n") + 1)]))
+  const alone = paths.filter((path) => !endsWithItsModule(path))
+  return new Map([
+    ...paths.filter(endsWithItsModule).map((path): [string, Ended] => [path, { ...all, stdout: printed.get(join(root, path)) ?? "" }]),
+    ...await Promise.all(alone.map(async (path): Promise<[string, Ended]> => [path, await ended([path])]))
+  ])
+}
 
 const readExample = ({ files: own, folder }: typeof packages[number]) => {
   const readme = `${folder}/README.md`
@@ -58,13 +76,18 @@ describe("docs", () => {
 })
 
 describe("examples", () => {
-  it.each(shown)("$manifest.name shows a program that runs", async (pkg) => {
-    const example = readExample(pkg)
-    if (typeof example === "string") return expect.fail(`${pkg.folder} ${example}`)
-    const ended = await run(example.path)
-    expect(ended, ended.stderr).toMatchObject({ status: 0 })
+  const examples = shown.map((pkg) => ({ name: pkg.manifest.name, folder: pkg.folder, example: readExample(pkg) }))
+  let results: ReadonlyMap<string, Ended> = new Map()
+  beforeAll(async () => {
+    results = await runAll(examples.flatMap(({ example }) => typeof example === "string" ? [] : [example.path]))
+  }, 180_000)
+
+  it.each(examples)("$name shows a program that runs", ({ example, folder }) => {
+    if (typeof example === "string") return expect.fail(`${folder} ${example}`)
+    const { status, stderr, stdout } = results.get(example.path)!
+    expect(status, stderr).toBe(0)
     // The page shows what comes out, or at least something does.
-    if (example.output === undefined) expect(ended.stdout).not.toBe("")
-    else expect(ended.stdout).toBe(example.output)
-  }, 90_000)
+    if (example.output === undefined) expect(stdout).not.toBe("")
+    else expect(stdout).toBe(example.output)
+  })
 })

@@ -38,4 +38,4 @@ const program = Effect.gen(function*() {
   yield* Console.log(yield* sim.books)
 })
 
-program.pipe(Effect.provide(StripeSim.layer()), Effect.runPromise)
+await program.pipe(Effect.provide(StripeSim.layer()), Effect.runPromise)
