@@ -1,6 +1,6 @@
 /** Runners as processes at a desk, and how a test sees what they have in work: by the register and by the books. */
 import { assert } from "@effect/vitest"
-import { type RunEvent, type RunRecord, RunRegistry } from "@purser/core"
+import { type RunRecord, RunRegistry } from "@purser/core"
 import { Database, PgRunLedger, PgRunRegistry } from "@purser/postgres"
 import { Clock, Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { csv, type Desk, paidAtLeast, tens } from "./Desk.ts"
@@ -22,14 +22,13 @@ export const until = (desk: Desk, name: string, test: (run: RunRecord) => boolea
     const found = yield* Effect.repeat(find(name), { until: (run) => run !== undefined && test(run), schedule: Schedule.spaced("50 millis") })
     return found!
   }).pipe(Effect.scoped)
-/** When the run was taken by one of these for the first time. */
+/** Waits until one of these has the run, and tells since when. Runs move when runners join too: whoever took it last has it. */
 export const takenBy = (desk: Desk, name: string, runners: ReadonlySet<string>) =>
   Effect.gen(function*() {
     const { events, find } = Context.get(yield* books(desk), RunRegistry)
     const { runId } = (yield* find(name))!
-    const isIt = ({ act, actor }: RunEvent) => act === "taken" && runners.has(actor)
-    const all = yield* Effect.repeat(events(runId), { until: (list) => list.some(isIt), schedule: Schedule.spaced("50 millis") })
-    return all.find(isIt)!
+    const last = Effect.map(events(runId), (all) => all.findLast(({ act }) => act === "taken"))
+    return (yield* Effect.repeat(last, { until: (event) => event !== undefined && runners.has(event.actor), schedule: Schedule.spaced("50 millis") }))!
   }).pipe(Effect.scoped)
 /** So many rows were paid, each once, by the simulator's books. */
 export const exactlyOnce = (desk: Desk, rows: number) =>
@@ -67,7 +66,7 @@ export const takeOvers = Effect.fnUntraced(function*(desk: Desk, { concurrency, 
   yield* desk.purser([...startArgs("july", file), "--concurrency", String(concurrency)], once)
   yield* paidAtLeast(desk.sim, rows / 10)
 
-  const owner = (yield* until(desk, "july", ({ runner }) => runner !== null)).runner!
+  const owner = (yield* takenBy(desk, "july", without())).actor
   yield* strike(owner, first)
   const firstMs = yield* Clock.currentTimeMillis
   const heir = yield* takenBy(desk, "july", without(owner))
