@@ -34,6 +34,8 @@ const prints: Readonly<Record<string, ReadonlyArray<string>>> = {
   "pages/stages.ts": ["metered true"],
   "pages/consoleClient.ts": ["nobody answers"],
   "pages/consoleMount.ts": ["401"],
+  "pages/consoleApi.ts": ["true"],
+  "pages/consoleServer.ts": ["401"],
   "pages/proxyClient.ts": ["succeeded 4200"],
   "tenants.ts": ["berlin cust_1: Succeeded", "berlin cust_2: Succeeded", "oslo cust_1: Succeeded", "oslo cust_3: Rejected (cap_exceeded)"],
   "agent.ts": [

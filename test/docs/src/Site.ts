@@ -25,6 +25,16 @@ const languageOf = (path: string) => {
   return ({ yml: "yaml", py: "python", mjs: "js", service: "ini", timer: "ini" } as Record<string, string>)[ending] ?? ending
 }
 
+/** A diagram of states as a table: what GitHub draws, the site writes. */
+const statesTable = (text: string): string | undefined => {
+  const moves = [...text.matchAll(/^\s*(\[\*\]|\w+) --> (\w+)(?:: (.+))?$/gm)]
+  if (!text.startsWith("stateDiagram") || moves.length === 0) return undefined
+  const cell = (name: string) => name === "[*]" ? "–" : `<code>${name}</code>`
+  return `<table><thead><tr><th>from</th><th>to</th><th>when</th></tr></thead><tbody>${
+    moves.map(([, from, to, when]) => `<tr><td>${cell(from!)}</td><td>${cell(to!)}</td><td>${escaped(when ?? "")}</td></tr>`).join("")
+  }</tbody></table>`
+}
+
 /** Where a page is in the site. */
 export const placeOf = (page: string): string => page.replace(/README\.md$/, "index.html").replace(/\.md$/, ".html")
 
@@ -47,6 +57,9 @@ interface Drawn {
 const draw = (page: string, pages: ReadonlySet<string>, linked: Set<string>): Drawn => {
   const headings: Array<{ text: string; slug: string; level: number }> = []
   const markdown = new MarkdownIt({ html: true, highlight: highlighted })
+  const fence = markdown.renderer.rules.fence!
+  markdown.renderer.rules.fence = (tokens, index, options, env, self) =>
+    (tokens[index]!.info === "mermaid" ? statesTable(tokens[index]!.content) : undefined) ?? fence(tokens, index, options, env, self)
   const tokens = markdown.parse(readText(page), {})
   const rewrite = (target: string): string => {
     if (/^[a-z]+:/.test(target) || target.startsWith("#")) return target

@@ -30,6 +30,11 @@ describe("the site", () => {
     assert.strictEqual(slugOf("`charges`: the weaker guarantee"), "charges-the-weaker-guarantee")
   })
 
+  it("writes a diagram of states as a table", () => {
+    assert.include(site.get("docs/protocol.html"), "<tr><td><code>attached</code></td><td><code>succeeded</code></td><td>evidence of the payment</td></tr>")
+    assert.deepStrictEqual(blocks("mermaid").filter(({ text }) => !text.startsWith("stateDiagram")).map(({ where }) => where), [])
+  })
+
   it("is listed whole: each page of docs/ is on the first one", () => {
     const listed = readText("docs/index.md")
     const missing = pages.map(({ path }) => path).filter((path) => path.startsWith("docs/") && !/^docs\/(?:index\.md|decisions\/\d)/.test(path)).filter((path) => !listed.includes(`](${path.slice(5)})`))
