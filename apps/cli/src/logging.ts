@@ -2,7 +2,7 @@
 import { Tracing } from "@purser/core"
 import { Config, Console, Effect, Formatter, Layer, Logger, References } from "effect"
 import { format as formatted } from "node:util"
-import { Notes } from "./ui/Output.ts"
+import { Notes } from "./ui/Notes.ts"
 import { Screen } from "./ui/Screen.ts"
 
 const settings = Config.all({
