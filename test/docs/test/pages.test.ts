@@ -8,7 +8,7 @@ import { parseAllDocuments } from "yaml"
 import { commandHelp } from "../src/CliHelp.ts"
 import { knownKeys, shellCommands, shellProblems, unknownKeys } from "../src/Commands.ts"
 import { generated } from "../src/Generated.ts"
-import { blocksOf, filesIn, kindOf, pagePaths, readText, root } from "../src/Pages.ts"
+import { blocksOf, filesIn, kindOf, pagePaths, readText, resolved, root } from "../src/Pages.ts"
 import { buildSite, deadLinks, slugOf } from "../src/Site.ts"
 
 const pages = pagePaths().map((path) => ({ path, text: readText(path), blocks: blocksOf(readText(path)) }))
@@ -62,6 +62,14 @@ describe("the pages", () => {
       assert.deepStrictEqual(unknownKeys("PURSER_STRIPE_KEY PURSER_STRIPE_KEI PURSER_RUNNER_*", keys), ["there is no setting PURSER_STRIPE_KEI"])
       assert.deepStrictEqual(shellCommands("a 'b c' && x=1 d \\\n e # f\ncat <<'Z'\npurser no\nZ\n"), [["a", "b c"], ["x=1", "d", "e"], ["cat"]])
     }), 60_000)
+
+  it("name files that are there", () => {
+    const named = pages.flatMap(({ path, text }) => [...text.matchAll(/`((?:packages|apps|test|scripts|examples|docs|ops)\/[\w./-]+)`/g)].map((match) => [path, match[1]!] as const))
+    assert.isAbove(named.length, 50)
+    const made = /NNNN|^docs\/site|^ops\/docker\/(?:keys|data)/
+    // From the root, or from the page's own package.
+    assert.deepStrictEqual(named.filter(([page, path]) => !made.test(path) && kindOf(path) === undefined && kindOf(resolved(page, path)) === undefined), [])
+  })
 
   it("show programs that are files, or marked parts of files, which tests run", () => {
     const files = ["examples", "packages", "apps"].flatMap(filesIn).filter((path) => /(?:^|\/)examples\/.*\.ts$/.test(path)).map(readText)
