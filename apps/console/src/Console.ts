@@ -29,8 +29,7 @@ export type ConsoleNeeds = Access | ConsoleStoreServices | StoreServices | Datab
 
 const Api = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/openapi.json" }).pipe(
   Layer.provide(Layer.mergeAll(Session.layer, Runs.layer, Charges.layer, Attention.layer, Caps.layer, Workers.layer, Reconcile.layer)),
-  Layer.provide(Guard.layerDoor),
-  Layer.provide(LiveFeed.layer)
+  Layer.provide(Guard.layerDoor)
 )
 
 const Page = HttpRouter.use(Effect.fnUntraced(function*(router) {
@@ -56,14 +55,18 @@ export class Console extends Context.Service<Console, {
   readonly handle: Handle
   /** Answers for requests under a path, for example `/purser`; the bare path is sent to the one with a slash. */
   readonly handleUnder: (path: string) => Handle
+  /** Lets go of those who follow what moves: to be called when the server begins to close. */
+  readonly close: Effect.Effect<void>
 }>()("@purser/console/Console") {
   /** Behind the doors that `Access` says. */
   static readonly layer: Layer.Layer<Console, PageMissing, ConsoleNeeds> = Layer.effect(
     Console,
     Effect.gen(function*() {
+      const { end } = yield* LiveFeed
       const handle = Guard.guarded(yield* Access, yield* HttpRouter.toHttpEffect(routes))
       return Console.of({
         handle,
+        close: end,
         handleUnder: (path) =>
           Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
             const rest = request.url.slice(path.length)
@@ -72,11 +75,13 @@ export class Console extends Context.Service<Console, {
           })
       })
     })
-  ).pipe(Layer.provide(WebFiles.layer), Layer.provide(HttpServer.layerServices))
+  ).pipe(Layer.provide([WebFiles.layer, LiveFeed.layer]), Layer.provide(HttpServer.layerServices))
 
   /** Listens on a port of its own, until the scope closes. */
   static readonly layerServer = (options: { readonly host: string; readonly port: number }) =>
-    Layer.unwrap(Effect.map(Console, ({ handle }) => HttpServer.serve(handle))).pipe(
+    Layer.unwrap(Effect.map(Console, ({ close, handle }) =>
+      // What is built last goes first: then the server waits for acts alone.
+      Layer.effectDiscard(Effect.addFinalizer(() => close)).pipe(Layer.provideMerge(HttpServer.serve(handle))))).pipe(
       Layer.provideMerge(NodeHttpServer.layer(() => createServer(), options))
     )
 

@@ -3,7 +3,7 @@
  * and none while no page is.
  */
 import { Attention, ChargePause, EventFeed, type FeedNotice } from "@purser/core"
-import { Clock, Context, Duration, Effect, Layer, Stream } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Layer, Stream } from "effect"
 import { Away } from "./api/ConsoleError.ts"
 import type { Pulse } from "./api/Shapes.ts"
 
@@ -21,8 +21,10 @@ type Beat = ReadonlyArray<FeedNotice>
 
 /** The pulses. */
 export class LiveFeed extends Context.Service<LiveFeed, {
-  /** Begins with how things stand; never ends by itself. */
+  /** Begins with how things stand; ends when the server does, and not before. */
   readonly pulses: Stream.Stream<Pulse, Away>
+  /** Ends it for all who follow, so that a server which closes does not wait for them. */
+  readonly end: Effect.Effect<void>
 }>()("@purser/console/LiveFeed") {
   /** Over the event feed, the switch and what waits. */
   static readonly layer: Layer.Layer<LiveFeed, never, EventFeed | ChargePause | Attention> = Layer.effect(
@@ -53,7 +55,11 @@ export class LiveFeed extends Context.Service<LiveFeed, {
         Stream.mapEffect((notices) => Effect.mapError(pulseOf(notices), awayFrom)),
         Stream.share({ capacity: 16, strategy: "sliding", replay: 1 })
       )
-      return LiveFeed.of({ pulses })
+      const ended = yield* Deferred.make<void>()
+      return LiveFeed.of({
+        pulses: Stream.interruptWhen(pulses, Deferred.await(ended)),
+        end: Effect.asVoid(Deferred.succeed(ended, undefined))
+      })
     })
   )
 }

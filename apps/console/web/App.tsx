@@ -142,7 +142,19 @@ const Frame = ({ session, signOut }: { readonly session: Session; readonly signO
   const main = useRef<HTMLElement>(null)
   const opened = useRef(false)
   useShortcuts()
-  useEffect(() => follow(), [])
+  useEffect(() => {
+    // A page that nobody sees holds no connection: a browser has few of them for one server.
+    let stop = document.hidden ? undefined : follow()
+    const onVisible = () => {
+      stop?.()
+      stop = document.hidden ? undefined : follow()
+    }
+    document.addEventListener("visibilitychange", onVisible)
+    return () => {
+      document.removeEventListener("visibilitychange", onVisible)
+      stop?.()
+    }
+  }, [])
   useEffect(() => {
     const name = places.find(({ page }) => page === route.page)?.name ?? "Purser"
     document.title = `${route.id ?? name} · Purser`

@@ -1,7 +1,7 @@
 /** `purser console` as a process: who may start it how, what its client is answered, and what a worker leaves in it. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConsoleClient } from "@purser/console/ConsoleClient"
-import { Effect, Redacted, Stream } from "effect"
+import { Effect, Fiber, Redacted, Stream } from "effect"
 import { startConsole } from "../src/Console.ts"
 import { atDesk, csv, tens } from "../src/Desk.ts"
 import { freePort } from "../src/Proxy.ts"
@@ -44,7 +44,11 @@ describe("purser console", () => {
       yield* worker.ended
       const gone = (yield* calling((api) => api.workers.list())).workers.find((line) => line.worker === "worker-of-tests")
       assert.strictEqual(gone?.life, "stopped")
+      // Whoever follows does not hold it up.
+      const following = yield* Effect.forkChild(calling((api) => Effect.flatMap(api.session.live(), Stream.runDrain)))
+      yield* calling((api) => Effect.flatMap(api.session.live(), (pulses) => Stream.runDrain(Stream.take(pulses, 1))))
       yield* running.kill("SIGTERM")
       assert.strictEqual((yield* running.ended).code, 0)
+      yield* Fiber.await(following)
     })), 120_000)
 })

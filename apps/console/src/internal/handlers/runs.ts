@@ -89,8 +89,9 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
       }
     }))
     .handle("view", Effect.fnUntraced(function*({ params }) {
-      const { view } = yield* Cache.get(views, params.runId)
+      // A name leads to a run as well as its id does.
       const record = yield* Effect.mapError(registry.find(params.runId), away)
+      const { view } = yield* Cache.get(views, record?.runId ?? params.runId)
       if (view === undefined && record === undefined) return yield* new NotThere({ message: "there is no such run" })
       const line = view?.run ?? waitingLine(record!)
       const groups = view?.groups ?? []
