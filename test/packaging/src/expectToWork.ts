@@ -3,7 +3,13 @@ import { createHash } from "node:crypto"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "vitest"
-import { bill, compile, purser, runProgram } from "./project.ts"
+import { bill, compile, consolePage, proxyAnswer, purser, runProgram } from "./project.ts"
+
+/** The commands that serve: their page and their store are where they look for them. */
+export const expectToServe = async (folder: string, node: string): Promise<void> => {
+  expect(await consolePage(folder, node)).toMatch(/<html[^]*<script[^>]* src=/)
+  expect(await proxyAnswer(folder, node)).toContain("vault_key_unknown")
+}
 
 /** Takes PGlite and zeromq away: all that does not use them still works. */
 export const expectToWorkWithout = async (folder: string, node: string): Promise<void> => {

@@ -1,6 +1,6 @@
 /** An empty project outside the workspace that installs the archives, and what runs in it. */
 import { spawn } from "node:child_process"
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { type Ended, environment, must, type Packed, root, run, scratch } from "./published.ts"
@@ -104,25 +104,54 @@ const freePort = (): Promise<number> =>
 export const purser = (folder: string, node: string, args: ReadonlyArray<string>, env: Record<string, string> = {}): Promise<Ended> =>
   run("purser", args, { cwd: folder, env: { ...inProject(folder, node), ...env } })
 
+/** Starts a command that serves, uses it once it has said where, and stops it. */
+const whileServing = async <A>(folder: string, node: string, args: ReadonlyArray<string>, env: Record<string, string>, use: () => Promise<A>): Promise<A> => {
+  const child = spawn("purser", args, { cwd: folder, env: { ...inProject(folder, node), ...env }, stdio: ["ignore", "pipe", "pipe"] })
+  let said = ""
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const hear = (data: Buffer) => {
+        said += String(data)
+        if (said.includes("http://127.0.0.1:")) resolve()
+      }
+      child.stdout.on("data", hear)
+      child.stderr.on("data", hear)
+      child.once("exit", (code) => reject(new Error(`purser ${args[0]} ended with ${code}: ${said}`)))
+    })
+    return await use()
+  } finally {
+    child.kill("SIGTERM")
+  }
+}
+
+/** A folder for a database. */
+const dataFolder = (folder: string): string => mkdtempSync(join(folder, "data-"))
+
 /** `purser sim` and two runs of a file on the embedded database; answers the runs, and the simulator's books. */
 export const bill = async (folder: string, node: string): Promise<{ readonly first: Ended; readonly again: Ended; readonly books: ReadonlyArray<{ readonly payments: number }> }> => {
   const port = await freePort()
-  const data = join(folder, `data-${port}`)
-  mkdirSync(data)
-  const sim = spawn("purser", ["sim", "--port", String(port)], { cwd: folder, env: inProject(folder, node), stdio: ["ignore", "pipe", "inherit"] })
-  try {
-    await new Promise<void>((resolve, reject) => {
-      sim.stdout.once("data", () => resolve())
-      sim.once("exit", (code) => reject(new Error(`purser sim ended with ${code}`)))
-    })
+  return whileServing(folder, node, ["sim", "--port", String(port)], {}, async () => {
     const url = `http://127.0.0.1:${port}`
-    const env = { PURSER_STRIPE_URL: url, PURSER_STRIPE_KEY: "sk_test_sim", PURSER_DATA_DIR: data }
+    const env = { PURSER_STRIPE_URL: url, PURSER_STRIPE_KEY: "sk_test_sim", PURSER_DATA_DIR: dataFolder(folder) }
     const args = ["run", "invoices.csv", "--yes", "--json", "--allow-period", "2026-07"]
     const first = await purser(folder, node, args, env)
     const again = await purser(folder, node, args, env)
     const books = await fetch(`${url}/_sim/books`).then((response) => response.json()) as ReadonlyArray<{ readonly payments: number }>
     return { first, again, books }
-  } finally {
-    sim.kill("SIGTERM")
-  }
+  })
+}
+
+/** The page of `purser console`, which lies beside the bundle. */
+export const consolePage = async (folder: string, node: string): Promise<string> => {
+  const port = await freePort()
+  const env = { PURSER_DATA_DIR: dataFolder(folder), PURSER_STRIPE_KEY: "sk_test_sim", PURSER_CONSOLE_PORT: String(port) }
+  return whileServing(folder, node, ["console"], env, () => fetch(`http://127.0.0.1:${port}/`).then((response) => response.text()))
+}
+
+/** What `purser proxy` answers to a key that it does not know. */
+export const proxyAnswer = async (folder: string, node: string): Promise<string> => {
+  const port = await freePort()
+  const env = { PURSER_PROXY_DATA_DIR: dataFolder(folder), PURSER_PROXY_STRIPE_KEY: "sk_test_sim" }
+  return whileServing(folder, node, ["proxy", "--port", String(port)], env, () =>
+    fetch(`http://127.0.0.1:${port}/v1/charges`, { method: "POST", headers: { authorization: "Bearer vk_unknown" } }).then((response) => response.text()))
 }

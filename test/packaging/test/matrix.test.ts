@@ -3,7 +3,7 @@ import { realpathSync, rmSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { expectToWork } from "../src/expectToWork.ts"
+import { expectToServe, expectToWork } from "../src/expectToWork.ts"
 import { compile, install, type Manager, npm, pnpm, yarn } from "../src/project.ts"
 import { must, packAll, type Packed, scratch } from "../src/published.ts"
 
@@ -45,5 +45,6 @@ describe.each(managers)("installed by $name", (manager) => {
   it.each(versions)("works on Node %s", async (version) => {
     expect((await must(nodeOf(version), ["--version"])).slice(1, 3)).toBe(version)
     await expectToWork(folder, nodeOf(version))
+    await expectToServe(folder, nodeOf(version))
   }, 240_000)
 })
