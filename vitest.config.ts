@@ -5,6 +5,8 @@ const long = [
   ...["chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runnerLong"].map((name) => `test/e2e/test/${name}.test.ts`),
   "test/packaging/test/matrix.test.ts"
 ]
+// These run in both, and whole in the long run alone.
+const both = ["test/e2e/test/crash.test.ts"]
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.
 const browser = ["test/e2e/test/consoleBrowser.test.ts"]
@@ -13,7 +15,7 @@ const onlyBrowser = process.env["PURSER_TEST_BROWSER"] !== undefined
 export default defineConfig({
   test: {
     exclude: ["**/node_modules/**", ...(onlyLong ? [] : long), ...(onlyBrowser ? [] : browser)],
-    include: onlyBrowser ? browser : onlyLong ? long : ["packages/*/test/**/*.test.ts", "apps/*/test/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
+    include: onlyBrowser ? browser : onlyLong ? [...long, ...both] : ["packages/*/test/**/*.test.ts", "apps/*/test/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
     globalSetup: ["test/support/postgres.global.ts", "test/support/command.global.ts"],
     // A process per file: PGlite and ZeroMQ hold native state that threads would share.
     pool: "forks",
