@@ -25,8 +25,10 @@ const declarations = /(?:\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*)?^export (?:declare )
 const readModule = (path: string): Module => {
   const text = readText(path)
   const seen = new Map<string, Export>()
-  for (const [, comment, kind, name] of text.matchAll(declarations)) {
-    if (!seen.has(name!)) seen.set(name!, { name: name!, kind: kind === "const" ? "value" : kind!.replace("*", ""), says: firstSentence(comment ?? "") })
+  for (const { 0: whole, 1: comment, 2: kind, 3: name, index } of text.matchAll(declarations)) {
+    const list = /^ = typeof (\w+)\[number\]/.exec(text.slice(index + whole.length))?.[1]
+    const says = firstSentence(comment ?? "") || (list === undefined ? "" : `One of \`${list}\`.`)
+    if (!seen.has(name!)) seen.set(name!, { name: name!, kind: kind === "const" ? "value" : kind!.replace("*", ""), says })
   }
   return { path, says: firstSentence(/^\/\*\*([^]*?)\*\//.exec(text)?.[1] ?? ""), exports: [...seen.values()] }
 }
@@ -34,10 +36,9 @@ const readModule = (path: string): Module => {
 const modulesOf = (folder: string): ReadonlyArray<Module> =>
   [...readText(`${folder}/src/index.ts`).matchAll(/^export (?:\*|(?:type )?\{[^}]*\}) (?:as \w+ )?from "\.\/([^"]+)"/gm)].map((match) => readModule(posix.join(folder, "src", match[1]!)))
 
-const packages = ["purser", "core", "engine", "postgres", "stripe", "transport-zeromq", "stripe-sim", "testkit"]
+const folders = [...["purser", "core", "engine", "postgres", "stripe", "transport-zeromq", "stripe-sim", "testkit"].map((name) => `packages/${name}`), "apps/spend-cap-proxy", "apps/console"]
 
-const sectionOf = (name: string): string => {
-  const folder = `packages/${name}`
+const sectionOf = (folder: string): string => {
   const { description, name: id } = JSON.parse(readText(`${folder}/package.json`)) as { readonly description: string; readonly name: string }
   const modules = modulesOf(folder).toSorted((a, b) => a.path.localeCompare(b.path, "en")).filter(({ exports }) => exports.length > 0)
   const rows = modules.flatMap(({ exports, path }) => exports.map(({ kind, name: one, says }) => `| [\`${one}\`](../../${path}) | ${kind} | ${says} |`))
@@ -53,4 +54,4 @@ What each package exports, with the first sentence of its documentation; the res
 A program without Effect needs \`Purser.make\` of the first package and little else. One with Effect composes the layers of the others
 ([architecture](../architecture.md)).
 
-${packages.map(sectionOf).join("\n")}`
+${folders.map(sectionOf).join("\n")}`
