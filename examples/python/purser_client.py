@@ -1,8 +1,5 @@
 """A client of Purser's wire (docs/wire.md), joined form, over REQ: all that a producer in another language has to do."""
-import hashlib
-import json
-import re
-import uuid
+import hashlib, json, re, uuid
 
 
 def period_of(written):
@@ -30,10 +27,14 @@ def write_requests(client, bodies, deadline_ms):
 def read_replies(text, bodies):
     """Answers by id. One that cannot be read, or names another charge than was asked, is no answer: ask again."""
     answers = {}
-    for item in json.loads(text)["items"]:
-        name, body = item.get("id"), item.get("body", {})
-        fact = body.get("outcome") or body.get("error") or {}
-        if name in bodies and fact.get("chargeKey") in ([key_of(bodies[name])] if "outcome" in body else [None, key_of(bodies[name])]):
+    try:
+        items = [item for item in json.loads(text)["items"] if isinstance(item, dict) and isinstance(item.get("body"), dict)]
+    except (ValueError, TypeError, KeyError):
+        return answers
+    for item in items:
+        kind = "outcome" if "outcome" in item["body"] else "error"
+        name, fact = item.get("id"), item["body"].get(kind)
+        if name in bodies and isinstance(fact, dict) and fact.get("chargeKey") in [key_of(bodies[name])] + [None] * (kind == "error"):
             answers[name] = fact
     return answers
 

@@ -87,6 +87,16 @@ const facts: ReadonlyArray<readonly [string, ChargeReply]> = [
   ["another worker has it", Result.fail(new LedgerError({ reason: new ChargeInProgress({ leaseLeftMs: 5000 }), chargeKey: own }))]
 ]
 const tagOf = (reply: ChargeReply) => Result.isSuccess(reply) ? reply.success._tag : reply.failure._tag
+const keyIn = (reply: ChargeReply) => Result.isSuccess(reply) ? reply.success.chargeKey : reply.failure.chargeKey ?? undefined
+
+/** What a client takes of a reply: answers to what it asked, for the charge that it asked. */
+const taken = (reply: string, asked: Readonly<Record<string, unknown>>): Json => {
+  const read = wire.decodeReplies(reply)
+  const requests = wire.decodeRequests(frame(Object.entries(asked).map(([id, content]) => item(id, content))))
+  const keys = new Map(Result.isSuccess(requests) && requests.success.form === "joined" ? requests.success.items.map(({ id, request }) => [id, Result.getOrThrow(request).chargeKey]) : [])
+  const answers = Result.isSuccess(read) ? read.success.filter(({ id, reply }) => keys.has(id) && (keyIn(reply) ?? keys.get(id)) === keys.get(id)) : []
+  return Object.fromEntries(answers.map(({ id, reply }) => [id, tagOf(reply)]))
+}
 
 /** What a request reads as; `charge_key` is null where it is refused. */
 const readAs = (request: Result.Result<{ readonly chargeKey: ChargeKey; readonly amountMinor: number; readonly currency: string }, unknown>) =>
@@ -110,10 +120,13 @@ export const wireVectors = (): Json => ({
     return { ...one, ack_seq: read.seq, ...readAs(read.request) }
   }),
   joined_replies: [
-    ...facts.map(([name, reply]) => ({ name, asked: { m1: body }, reply: wire.encodeReplies([{ id: "m1", reply }]), answers: { m1: tagOf(reply) } })),
-    { name: "an answer for another charge is no answer", asked: { m1: { ...body, customer_id: "cust_124" } }, reply: wire.encodeReplies([{ id: "m1", reply: facts[0]![1] }]), answers: {} },
-    { name: "an answer that nobody asked for is no answer", asked: { m1: body }, reply: wire.encodeReplies([{ id: "m9", reply: facts[0]![1] }]), answers: {} }
-  ],
+    ...facts.map(([name, reply]) => ({ name, asked: { m1: body }, reply: wire.encodeReplies([{ id: "m1", reply }]) })),
+    { name: "an answer for another charge is no answer", asked: { m1: { ...body, customer_id: "cust_124" } }, reply: wire.encodeReplies([{ id: "m1", reply: facts[0]![1] }]) },
+    { name: "an answer that nobody asked for is no answer", asked: { m1: body }, reply: wire.encodeReplies([{ id: "m9", reply: facts[0]![1] }]) },
+    { name: "an item that cannot be read is no answer, and spoils no other", asked: { m1: body, m2: body }, reply: wire.encodeReplies([{ id: "m2", reply: facts[0]![1] }]).replace("[", "[7,{\"id\":\"m1\",\"body\":{\"outcome\":5}},{\"id\":\"m1\"},") },
+    { name: "not JSON: no answer", asked: { m1: body }, reply: "<html>502 Bad Gateway</html>" },
+    { name: "no items: no answer", asked: { m1: body }, reply: "{\"v\":1}" }
+  ].map((one) => ({ ...one, answers: taken(one.reply, one.asked) })),
   plain_replies: facts.map(([name, reply]) => ({ name, reply: wire.encodePlainReply(reply, 7) }))
 })
 

@@ -48,6 +48,12 @@ describe("the vectors", () => {
     assert.isAbove(refused.length, 4)
   })
 
+  it("take an answer only for the charge that was asked, and none that cannot be read", () => {
+    const answers = vectors.joined_replies.map(({ answers }) => answers)
+    const tags = ["Succeeded", "Succeeded", "Declined", "Processing", "RequiresAction", "Rejected", "SpendCapError", "LedgerError"]
+    assert.deepStrictEqual(answers, [...tags.map((m1) => ({ m1 })), {}, {}, { m2: "Succeeded" }, {}, {}] as never)
+  })
+
   it("hold for the client in Python", () => {
     const ended = spawnSync("python3", [join(root, "examples/python/check_vectors.py"), join(root, "docs/wire/vectors.json")], { encoding: "utf8", env: { ...process.env, PYTHONDONTWRITEBYTECODE: "1" } })
     // Where there is no Python the recordings of test/interop stand for it.
@@ -66,7 +72,8 @@ describe("the schemas", () => {
       if (!refused_whole && items.every(({ charge_key }) => charge_key !== null)) assert.isTrue(request.joined(text), name)
     }
     for (const { charge_key, name, request: text } of vectors.plain) if (charge_key !== null) assert.isTrue(request.plain(text), name)
-    for (const { name, reply: text } of vectors.joined_replies) assert.isTrue(reply.joined(text), name)
+    const readable = vectors.joined_replies.filter(({ name }) => !/cannot be read|not JSON|no items/.test(name))
+    for (const { name, reply: text } of readable) assert.isTrue(reply.joined(text), name)
     for (const { name, reply: text } of vectors.plain_replies) assert.isTrue(reply.plain(text), name)
     for (const text of shown("joined-request")) assert.isTrue(request.joined(text), text)
     for (const text of shown("plain-request")) assert.isTrue(request.plain(text), text)
