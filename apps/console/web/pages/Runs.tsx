@@ -72,6 +72,7 @@ const Detail = ({ runId }: { readonly runId: string }) => {
     <article className="detail" aria-label={`Run ${nameOf(run)}`}>
       <Head title={nameOf(run)}>
         <State state={isOver && run.state === "planned" ? "finished" : run.state}>{isOver && run.state === "planned" ? "all settled" : undefined}</State>
+        {run.state === "running" && run.acts.length === 0 ? <span className="dim">in the hands of a command</span> : null}
         <div className="acts"><Acts run={run} refresh={refresh} /><PauseAll done={refresh} /></div>
       </Head>
       <Problem failed={failed} />
@@ -89,7 +90,7 @@ const Detail = ({ runId }: { readonly runId: string }) => {
       <Part title="By state">
         <Table label="Rows of the run by state" rows={view.groups.toSorted((a, b) => a.currency.localeCompare(b.currency) || orderOf(a.state) - orderOf(b.state))} keyOf={({ billingPeriod, currency, namespace, state }) => `${namespace} ${billingPeriod} ${currency} ${state}`} columns={[
           { name: "State", show: ({ state }) => <State state={state} /> },
-          { name: "Period", show: ({ billingPeriod }) => billingPeriod },
+          { name: "Period", show: ({ billingPeriod, state }) => state === "conflict" ? <a href={to("attention")}>{billingPeriod}</a> : state === "staged" ? billingPeriod : <a href={to("charges", undefined, { period: billingPeriod, state })}>{billingPeriod}</a> },
           { name: "Rows", number: true, show: (group) => count(group.rows) },
           { name: "Billed", number: true, show: ({ amountMinor, currency }) => <Amount minor={amountMinor} code={currency} /> },
           { name: "Received", number: true, show: ({ currency, receivedMinor }) => <Amount minor={receivedMinor} code={currency} /> },
