@@ -65,7 +65,7 @@ describe("compose", () => {
       const image = String(at(service, "image"))
       const named = [...words(at(service, "networks")).filter((network) => entriesAt(file, "networks").every(([one]) => one !== network)), ...entriesAt(service, "depends_on").map(([one]) => one).filter((one) => services.every(([other]) => other !== one))]
       const volumes = words(at(service, "volumes")).map((volume) => volume.split(":")[0]!).filter((source) => source.startsWith(".")
-        ? !/^\.\/(?:keys|data)$/.test(source) && kindOf(posix.join("ops/docker", source)) === undefined
+        ? !/^\.\/(?:keys(?:\/[\w.]+)?|data)$/.test(source) && kindOf(posix.join("ops/docker", source)) === undefined
         : entriesAt(file, "volumes").every(([one]) => one !== source))
       return [
         ...named.map((one) => `${name}: there is no ${one}`),
