@@ -3,7 +3,9 @@
  * in both themes, wide and at 360 pixels. It needs Chromium, and is run by `pnpm test:browser`.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Database } from "@purser/postgres"
+import { Effect, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import type { Page } from "playwright-core"
@@ -65,6 +67,15 @@ const reading = (page: Page, url: string, places: ReadonlyArray<string>, ready: 
     }
     return found
   })
+
+/** A charge that is quarantined, one that its worker left, and a message that nobody could read. */
+const leftovers = [
+  "update purser.charges set quarantine = 'amount is 999, not 1000' where customer_id = 'c1'",
+  `update purser.charges set state = 'attached', settled_at = null, received_minor = null, lease_worker = 'worker-that-died', lease_until = purser.now() - interval '1 hour'
+    where customer_id = 'c2'`,
+  `insert into purser.dead_letters (digest, first_at, last_at, transport, reason, detail, size_bytes, body)
+    values (decode(repeat('ab', 32), 'hex'), purser.now(), purser.now(), 'req-rep', 'MalformedMessage', 'no JSON', 4, 'what'::bytea)`
+]
 
 const paid = (at: Desk) => Effect.map(at.sim.books, (books) => books.reduce((sum, { payments }) => sum + payments, 0))
 
@@ -183,6 +194,19 @@ describe("purser console, in a browser", () => {
         assert.deepStrictEqual(await axe(page), [])
         await act(page, "Compare", "the month's end")
         await page.getByText("Both sides say the same.").waitFor()
+      })
+      // One of each that can wait, so that every list is read with something in it.
+      yield* runner.kill("SIGTERM")
+      yield* runner.ended
+      at.write("third.csv", bills({ at: 5, amount: "12.00" }))
+      yield* at.purser(["run", "third.csv", "--json"])
+      yield* Effect.provide(
+        Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.forEach(leftovers, (statement) => sql.unsafe(statement))),
+        Database.layerUrl(Redacted.make(at.env["PURSER_DATABASE_URL"]!), { maxConnections: 1 })
+      )
+      yield* Effect.promise(async () => {
+        await page.goto(`${url}/#/attention`)
+        for (const text of ["amount is 999, not 1000", "12.00", "worker-that-died", "no JSON"]) await page.getByText(text).first().waitFor()
       })
       assert.deepStrictEqual(yield* reading(page, url, [...pages, story], "main h1"), [])
 

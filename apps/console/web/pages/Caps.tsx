@@ -4,7 +4,7 @@ import type { Cap, Caps as CapsShape, Vaults as VaultsShape } from "../../src/ap
 import { useData } from "../data.ts"
 import { amount, count, decimalsOf, percent, span } from "../format.ts"
 import { Act, SessionContext } from "../parts/Act.tsx"
-import { CapGauge } from "../parts/charts.tsx"
+import { CapGauge, StackBar } from "../parts/charts.tsx"
 import { Amount, Head, Nothing, Part, Problem, State, Time } from "../parts/show.tsx"
 import { Table } from "../parts/Table.tsx"
 import { to } from "../route.ts"
@@ -56,7 +56,14 @@ const VaultTable = ({ done, value }: { readonly value: VaultsShape; readonly don
       <Table label="Vaults" rows={value.vaults} keyOf={({ id }) => id} columns={[
         { name: "Vault", show: ({ id, name }) => <>{name === "" ? <code className="id">{id}</code> : name}</> },
         { name: "Period", show: ({ billingPeriod, separate }) => <>{billingPeriod}{separate ? <span className="dim"> separate</span> : null}</> },
-        { name: "Used", number: true, show: ({ capMinor, heldMinor, paidMinor }) => percent(heldMinor + paidMinor, capMinor) },
+        {
+          name: "Used",
+          show: ({ capMinor, heldMinor, id, name, paidMinor }) => (
+            <span className="used"><StackBar label={`Vault ${name === "" ? id : name}`} shares={[
+              { name: "paid", tone: "good", n: paidMinor }, { name: "held", tone: "work", n: heldMinor }, { name: "left", tone: "rest", n: Math.max(0, capMinor - paidMinor - heldMinor) }
+            ]} /> {percent(heldMinor + paidMinor, capMinor)}</span>
+          )
+        },
         { name: "Paid", number: true, show: ({ currency, paidMinor }) => <Amount minor={paidMinor} code={currency} /> },
         { name: "Held", number: true, show: ({ currency, heldMinor }) => <Amount minor={heldMinor} code={currency} /> },
         { name: "Cap", number: true, show: ({ capMinor, currency }) => <Amount minor={capMinor} code={currency} /> },

@@ -25,7 +25,7 @@ export const Table = <A,>({ columns, keyOf, label, rows }: TableProps<A>) => (
     <table className="cards">
       <thead><tr>{columns.map((column) => <th key={column.name} scope="col" className={classOf(column)}>{column.name}</th>)}</tr></thead>
       <tbody>
-        {rows.map((row) => <tr key={keyOf(row)}>{columns.map((column) => <td key={column.name} data-name={column.name} className={classOf(column)}>{column.show(row)}</td>)}</tr>)}
+        {rows.map((row) => <tr key={keyOf(row)}>{columns.map((column) => <td key={column.name} data-name={column.name} className={classOf(column)}><div>{column.show(row)}</div></td>)}</tr>)}
       </tbody>
     </table>
   </div>
