@@ -7,6 +7,7 @@ import { Cause, Effect, Exit, Layer, Ref, Result, type Scope } from "effect"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
+import { beating, oneName } from "./oneName.ts"
 import { waitIfPaused } from "./pause.ts"
 import { planFile, type RunOptions } from "./planFile.ts"
 import { conflictText, writeReport } from "./reportFile.ts"
@@ -178,7 +179,8 @@ export const run = (options: RunOptions) => {
     (options.dryRun ? transports.memory : transportOf(options)).pipe(Layer.provide(DeadLetters.layerSink), Layer.provideMerge(Stores.layerConfig))
   ))
   if (options.dryRun || options.workers === 0) return Effect.scoped(program(options, Effect.void)).pipe(Effect.provide(base))
-  return Effect.flatMap(ChargeWorker, (worker) => Effect.scoped(program(options, startWorkers(worker, options.workers)))).pipe(
-    Effect.provide(workerLayer.pipe(Layer.provideMerge(base)))
+  return Effect.flatMap(ChargeWorker, (worker) =>
+    Effect.scoped(Effect.andThen(beating(`run ${options.file}`), program(options, startWorkers(worker, options.workers))))).pipe(
+    Effect.provide(workerLayer.pipe(Layer.provideMerge(base), Layer.provideMerge(oneName("worker"))))
   )
 }
