@@ -52,7 +52,8 @@ export type Currency = typeof Currency.Type
 
 /** Upper or lower case in, the canonical lower-case code out; `undefined` when Stripe does not charge it. */
 export const parseCurrency = (text: string): Currency | undefined => {
-  const code = text.toLowerCase()
+  // The Kelvin sign, too, is a "k" in lower case.
+  const code = /^[A-Z]+$/i.test(text) ? text.toLowerCase() : text
   return rules.has(code) ? code as Currency : undefined
 }
 

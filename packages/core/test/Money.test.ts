@@ -85,7 +85,7 @@ describe("Currency", () => {
 
   it("takes upper and lower case and nothing else", () => {
     assert.strictEqual(parseCurrency("USD"), "usd")
-    for (const text of ["", "us", "usdt", " usd", "usd ", "xxx", "constructor", "__proto__", "$"]) assert.strictEqual(parseCurrency(text), undefined)
+    for (const text of ["", "us", "usdt", " usd", "usd ", "xxx", "constructor", "__proto__", "$", "\u212aes"]) assert.strictEqual(parseCurrency(text), undefined)
     assert.isFalse(Schema.is(CurrencySchema)("USD"))
   })
 
