@@ -3,7 +3,7 @@
  * Names (`check.ts lint types`) pick single checks. Ends with `N passed, N failed`; each check and each test counts as one.
  */
 import { execFileSync, spawn, spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
@@ -66,10 +66,26 @@ await Promise.all([next(), next()])
 if (withTests) {
   const folder = mkdtempSync(join(tmpdir(), "purser-check-"))
   const report = join(folder, "vitest.json")
-  const { status } = spawnSync("vitest", ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`], {
-    stdio: ["ignore", "inherit", "inherit"],
-    shell
+  const output = join(folder, "output.txt")
+  const status = await new Promise<number | null>((resolve) => {
+    const child = spawn("vitest", ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: process.stdout.isTTY ? { FORCE_COLOR: "1", ...process.env } : process.env,
+      shell
+    })
+    const kept = createWriteStream(output)
+    for (const [from, to] of [[child.stdout, process.stdout], [child.stderr, process.stderr]] as const) {
+      from.pipe(to, { end: false })
+      from.pipe(kept, { end: false })
+    }
+    child.on("close", (code) => kept.end(() => resolve(code)))
+    child.on("error", () => resolve(null))
   })
+  // Keys that tests plant are in nothing that the run has written.
+  const written = [output, report].filter(existsSync)
+  const { status: found } = spawnSync(process.execPath, ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "findSecrets.ts"), ...written], { stdio: ["ignore", "inherit", "inherit"] })
+  if (found === 0) passed += 1
+  else failed += 1
   if (existsSync(report)) {
     const result = JSON.parse(readFileSync(report, "utf8")) as {
       readonly numPassedTests: number

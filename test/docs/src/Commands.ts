@@ -49,6 +49,6 @@ export const shellProblems = (text: string, commands: ReadonlyArray<CommandHelp>
 /** Settings on the page of the configuration. */
 export const knownKeys = (): ReadonlySet<string> => new Set([...readText("docs/configuration.md").matchAll(/^\| `(PURSER_[A-Z0-9_]+)`/gm)].map((match) => match[1]!))
 
-/** Settings that a text speaks of and that do not exist. Those of test runs (`PURSER_TEST_…`) are no settings of the program. */
+/** Settings that a text speaks of and that do not exist. Those of test runs (`PURSER_TEST_…`, `PURSER_FUZZ_…`) are no settings of the program. */
 export const unknownKeys = (text: string, known: ReadonlySet<string>): ReadonlyArray<string> =>
-  [...new Set(text.match(/\bPURSER_[A-Z0-9_]*[A-Z0-9]\b(?![_*])/g) ?? [])].filter((key) => !known.has(key) && !key.startsWith("PURSER_TEST_")).map((key) => `there is no setting ${key}`)
+  [...new Set(text.match(/\bPURSER_[A-Z0-9_]*[A-Z0-9]\b(?![_*])/g) ?? [])].filter((key) => !known.has(key) && !/^PURSER_(?:TEST|FUZZ)_/.test(key)).map((key) => `there is no setting ${key}`)

@@ -41,13 +41,21 @@ export interface Running {
 /** The period of the billing files of tests, allowed by name: the tests of a year hence are those of today. */
 const inItsTime = (args: ReadonlyArray<string>) => args[0] === "run" ? [...args, "--allow-period", "2026-07"] : args
 
+/** Settings that no process may repeat, whatever a test looks for. */
+const secrets = ["PURSER_STRIPE_KEY", "PURSER_PROXY_STRIPE_KEY", "PURSER_WEBHOOK_SECRET", "PURSER_CONSOLE_TOKEN", "PURSER_CONSOLE_VIEWER_TOKEN"]
+
+/** The settings of which a process has said the value. What is short may be a word of its own. */
+const saidOf = (env: Readonly<Record<string, string>>, output: string): ReadonlyArray<string> =>
+  secrets.filter((name) => (env[name] ?? "").split(",").some((secret) => secret.length >= 8 && output.includes(secret)))
+
 /** Starts `purser` with these arguments; it is killed with the scope. `stdin` is given to it whole. */
 export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, cwd?: string, stdin?: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PURSER_")))
+      const settings = { PURSER_STRIPE_KEY: "sk_test_e2e", ...env }
       const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", command, ...inItsTime(args)], {
-        env: { ...inherited, NODE_COMPILE_CACHE: compileCache, ...quick, PURSER_STRIPE_KEY: "sk_test_e2e", ...env },
+        env: { ...inherited, NODE_COMPILE_CACHE: compileCache, ...quick, ...settings },
         stdio: ["pipe", "pipe", "pipe"],
         ...(cwd === undefined ? {} : { cwd })
       })
@@ -68,8 +76,11 @@ export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, 
         stderr += String(data)
         note()
       })
-      const closed = new Promise<Ended>((resolve) => {
+      const closed = new Promise<Ended>((resolve, reject) => {
         child.on("close", (code, signal) => {
+          const said = saidOf(settings, `${stdout}\n${stderr}`)
+          // Not even who waits for nothing may miss it.
+          if (said.length > 0) return reject(new Error(`purser ${args[0]} has said what ${said.join(" and ")} holds`))
           const last = stdout.trim().split("\n").at(-1) ?? ""
           resolve({ code, signal, stdout, stderr, json: last.startsWith("{") ? JSON.parse(last) as Record<string, unknown> : undefined })
           note()
