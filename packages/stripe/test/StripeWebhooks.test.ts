@@ -89,7 +89,7 @@ describe("StripeWebhooks", () => {
       const header = signed(body)
       const bad = [
         undefined, "", "nonsense", `v1=${"0".repeat(64)}`, "t=1", `t=,${header.split(",")[1]!}`, `${header},t=${nowS + 1}`,
-        `t=${nowS}.5,v1=00`, `t=-1,v1=00`, `${header}${",v1=00".repeat(20)}`, `${header},${"x".repeat(5000)}`
+        `t=${nowS}.5,v1=00`, `t=-1,v1=00`, `${header}${",v1=00".repeat(20)}`, `${header},${"x".repeat(5000)}`, `${header},v1`, `${header},v1a`
       ]
       for (const text of bad) assert.strictEqual(yield* reason(open(body, text)), "SignatureMissing", String(text).slice(0, 80))
       assert.strictEqual(yield* reason(open(body, `t=${nowS},v1=zz`)), "SignatureWrong")

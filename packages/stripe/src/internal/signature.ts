@@ -24,6 +24,7 @@ const parse = (header: string): Signed | string => {
   const signatures: Array<string> = []
   for (const part of header.split(",")) {
     const at = part.indexOf("=")
+    if (at < 0 && part !== "") return "a name without a value"
     const name = part.slice(0, at).trim()
     const value = part.slice(at + 1).trim()
     if (name === "t") {
