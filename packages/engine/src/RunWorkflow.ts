@@ -157,7 +157,8 @@ const make = Effect.gen(function*() {
     })
 
     const before = Effect.fnUntraced(function*(closed: ClosedDefinition) {
-      const chunks = yield* step("source", Schema.Int, stashSource(steps.parts, { runId, round, params: begun.params, definition: closed }))
+      const chunks = yield* step("source", Schema.NullOr(Schema.Int), stashSource(steps.parts, { runId, name, round, params: begun.params, definition: closed }))
+      if (chunks === null) return null
       const { stash } = steps.parts
       yield* Effect.forEach(Array.from({ length: chunks }, (_, chunk) => chunk), (chunk) =>
         Effect.forEach(closed.before, (stage, index) =>
@@ -173,6 +174,7 @@ const make = Effect.gen(function*() {
       return chunks
     })
 
+    /** The lines of this round, or null when it was canceled before they were obligations. */
     const plan = Effect.gen(function*() {
       const { pageSize } = steps.parts.runs
       const afterLine = round === 1 ? 0 : yield* certain("lines", Schema.Int, steps.lastLine(runId))
@@ -181,9 +183,11 @@ const make = Effect.gen(function*() {
       }
       if (definition === undefined) return yield* new RunError({ reason: new UnknownDefinition({ definition: begun.definition }) })
       const chunks = definition.source._tag === "Items" ? yield* before(definition) : 0
-      return yield* step("plan", Lines, Effect.gen(function*() {
+      if (chunks === null) return null
+      return yield* step("plan", Schema.NullOr(Lines), Effect.gen(function*() {
         const { name, options, params } = begun
         const lines = yield* planRun(steps.parts, { runId, name, round, afterLine, params, options, definition, chunks })
+        if (lines === null) return null
         yield* steps.planned(runId)
         return { ...lines, page: pageSize }
       }))
@@ -246,8 +250,11 @@ const make = Effect.gen(function*() {
       Effect.catch((error) => Effect.succeed(error.message))
     ))
 
+    const canceled = certain("report", RunReport, steps.end(aboutRun, "canceled", null, []))
+
     const charged = Effect.gen(function*() {
       const lines = yield* plan
+      if (lines === null) return yield* canceled
       const verdict = (yield* dispatch(lines)) === "cancel" ? "cancel" as const : yield* settle
       if (verdict === "cancel") yield* drain
       const notes = yield* after(lines)
@@ -266,7 +273,7 @@ const make = Effect.gen(function*() {
         certain(`ended/${index}`, Schema.Void, Effect.catch(hook(report), (error) => Effect.logError(`run ${name}: ${error.message}`))), { discard: true })
 
     if (begun.canceled) {
-      const report = yield* certain("report", RunReport, steps.end(aboutRun, "canceled", null, []))
+      const report = yield* canceled
       yield* hooks(report)
       return report
     }

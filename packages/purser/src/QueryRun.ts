@@ -1,12 +1,12 @@
 /**
  * Runs whose rows are a query's: one charge for each row, by the names of its columns. It asks the ledger's own database, or the
- * one of `PURSER_SOURCE_DATABASE_URL`; give that a user who may read and nothing else.
+ * one of `PURSER_SOURCE_DATABASE_URL`, in a transaction that may read and nothing else.
  */
 import { AmountMinor, ChargeRequest, Currency, defaultNamespace, Money, OpaqueId, parsePeriod, type RunRow } from "@purser/core"
 import { RunDefinition } from "@purser/engine"
-import { Database } from "@purser/postgres"
-import { Config, Context, Effect, Layer, Option, Schema, Stream } from "effect"
-import { SqlClient } from "effect/sql"
+import { Database, ReadOnlyQuery } from "@purser/postgres"
+import { Config, type Context, Effect, Layer, Option, Schema, Stream } from "effect"
+import type { SqlClient } from "effect/sql"
 
 /** What the definition is told. `$1` in the text is the local time of the schedule that started the run, as a timestamp. */
 export const QueryParams = Schema.Struct({ sql: Schema.NonEmptyString, at: Schema.optionalKey(Schema.String) })
@@ -69,18 +69,19 @@ const requestOf = Effect.fnUntraced(function*(columns: unknown) {
 
 const source = Effect.gen(function*() {
   const url = yield* Config.option(Config.Redacted("PURSER_SOURCE_DATABASE_URL"))
-  if (Option.isNone(url)) return yield* SqlClient.SqlClient
-  return Context.get(yield* Layer.build(Database.layerUrl(url.value, { maxConnections: 1 })), SqlClient.SqlClient)
+  if (Option.isNone(url)) return yield* Effect.context<Database | SqlClient.SqlClient>()
+  return (yield* Layer.build(Database.layerUrl(url.value, { maxConnections: 1 }))) satisfies Context.Context<Database | SqlClient.SqlClient>
 })
 
 /** The definition `query`. */
-export const QueryRun: { readonly definition: RunDefinition<SqlClient.SqlClient> } = {
+export const QueryRun: { readonly definition: RunDefinition<Database | SqlClient.SqlClient> } = {
   definition: RunDefinition.rows("query", {
     params: QueryParams,
     rows: ({ at, sql: text }) =>
-      Stream.unwrap(Effect.map(source, (sql) => {
+      Stream.unwrap(Effect.map(source, (database) => {
         let row = 0
-        return sql.unsafe(text, text.includes("$1") ? [at ?? null] : []).stream.pipe(
+        return ReadOnlyQuery.rows(text, text.includes("$1") ? [at ?? null] : []).pipe(
+          Stream.provideContext(database),
           Stream.mapEffect((columns) => {
             const line = ++row
             return requestOf(columns).pipe(

@@ -2,7 +2,7 @@
 import { QueryRun } from "@purser/purser"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Redacted, Stream } from "effect"
+import { ConfigProvider, Effect, Fiber, Redacted, Schedule, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 
 const rowsOf = (params: unknown) =>
@@ -43,9 +43,45 @@ describe("a query", () => {
         assert.match(column.message, /row 1 of the query/)
         const wrong = yield* Effect.flip(rowsOf({ sql: "select * from nowhere" }))
         assert.strictEqual(wrong.reason._tag, "SourceFailed")
+        assert.include(wrong.message, "42P01 relation \"nowhere\" does not exist")
         assert.strictEqual((yield* Effect.flip(rowsOf({ text: "select 1" }))).reason._tag, "SourceFailed")
+        const secret = yield* Effect.flip(rowsOf({ sql: "select 'host=x password=hunter2 postgres://a:hunter2@x/y' from nowhere" }))
+        assert.notInclude(secret.message, "hunter2")
+      }).pipe(Effect.provide(database)), 60_000)
+
+    it.live(`reads and writes nothing, whatever its text says, on ${name}`, () =>
+      Effect.gen(function*() {
+        yield* invoices
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`create function spoil() returns text language sql as 'delete from invoices returning customer'`
+        const texts = [
+          "delete from invoices returning customer as customer_id",
+          "with gone as (delete from invoices returning customer) select customer as customer_id from gone",
+          "select set_config('transaction_read_only', 'off', true) as customer_id, spoil() as currency",
+          "select spoil() as customer_id",
+          "commit; delete from invoices",
+          "drop table invoices",
+          "truncate invoices"
+        ]
+        const refusals = yield* Effect.forEach(texts, (text) => Effect.map(Effect.flip(rowsOf({ sql: text })), ({ message }) => message))
+        assert.deepStrictEqual(refusals.filter((message) => !/ was refused: [0-9A-Z]{5} /.test(message)), [])
+        assert.include(refusals[0], `"delete from invoices returning customer as customer_id" was refused: 25006 cannot execute DELETE in a read-only transaction`)
+        assert.deepStrictEqual(yield* sql`select count(*)::int as rows from invoices`, [{ rows: 3 }])
+        // The connection that was refused goes on to write.
+        yield* sql`insert into invoices values (4, 'dan', '2026-07-31', 1, null, null)`
       }).pipe(Effect.provide(database)), 60_000)
   }
+
+  it.live("ends at the server when nobody reads it any more", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const asleep = sql<{ rows: number }>`select count(*)::int as rows from pg_stat_activity where query like 'select pg_sleep%' and state = 'active'`
+      const until = (rows: number) => Effect.repeat(asleep, { until: ([found]) => found?.rows === rows, schedule: Schedule.spaced("20 millis") })
+      const reading = yield* Effect.forkChild(rowsOf({ sql: "select pg_sleep(600)" }))
+      yield* until(1)
+      yield* Fiber.interrupt(reading)
+      yield* until(0)
+    }).pipe(Effect.provide(TestDatabase.layerPostgres)), 60_000)
 
   it.live("asks another database where one is named", () =>
     Effect.gen(function*() {

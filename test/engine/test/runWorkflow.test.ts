@@ -117,6 +117,22 @@ describe("a run", () => {
     assert.strictEqual(yield* paid(requests(6)), 3)
   }))
 
+  run("is canceled while its source has no end", RunDefinitions.layer(
+    RunDefinition.rows("plain", { params: Params, rows: ({ count }) => Stream.concat(Stream.make(rowsOf(requests(count))), Stream.never) }),
+    RunDefinition.items("staged by stages", { params: Params, item: Schema.Int, items: () => Stream.concat(Stream.make(1), Stream.never), chunkSize: 1 }).charge((item) => chargeFor(`c${item}`, "2026-07"))
+  ), Effect.gen(function*() {
+    const runs = yield* Runs
+    for (const definition of ["plain", "staged by stages"]) {
+      yield* start(wish(definition, { count: 3, from: 0 }, { definition }))
+      yield* until(view(definition), (one) => one.run.step === "plan" || one.run.step === "source")
+      yield* runs.cancel(definition, "ops", "never ends")
+      const end = yield* report(definition)
+      assert.deepStrictEqual([end.state, end.rows, end.open], ["canceled", 0, 0])
+      assert.strictEqual((yield* view(definition)).run.state, "canceled")
+    }
+    assert.strictEqual(yield* paid(requests(3)), 0)
+  }))
+
   run("sends nothing while it is paused, and goes on where it was", RunDefinitions.layer(plain), Effect.gen(function*() {
     const runs = yield* Runs
     const all = requests(60)

@@ -25,6 +25,15 @@ export const followStop = Effect.fnUntraced(function*(runId: string, every: Dura
   return { isStopped: () => isStopped, whenStopped: Deferred.await(stopped) }
 })
 
+/** Comes back once the run is canceled. A register that cannot be read cancels nothing. */
+export const whenCanceled = (registry: RunRegistry["Service"], runId: string, every: Duration.Duration): Effect.Effect<void> =>
+  registry.find(runId).pipe(
+    Effect.map((run) => run?.state === "canceling"),
+    Effect.orElseSucceed(() => false),
+    Effect.repeat({ until: (canceled) => canceled, schedule: Schedule.spaced(every) }),
+    Effect.asVoid
+  )
+
 interface Retryable {
   readonly message: string
   readonly isRetryable: boolean

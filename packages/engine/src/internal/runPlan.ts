@@ -4,7 +4,7 @@ import { Clock, Effect, Stream } from "effect"
 import type { BillingRun } from "../BillingRun.ts"
 import { decideFor } from "../RunDecision.ts"
 import type { ClosedDefinition } from "../RunDefinition.ts"
-import type { RunError } from "../RunError.ts"
+import { RunError, RunStateRefused } from "../RunError.ts"
 import type { RunOptions } from "../RunReport.ts"
 import { patiently, surely } from "./runControl.ts"
 
@@ -30,6 +30,8 @@ interface Parts {
   readonly runs: BillingRun["Service"]
   readonly book: RunLedger["Service"]
   readonly stash: RunStash["Service"]
+  /** Comes back once the run is canceled: its source is read no further then. */
+  readonly canceled: (runId: string) => Effect.Effect<void>
 }
 
 interface PlanOf {
@@ -45,17 +47,26 @@ interface PlanOf {
   readonly chunks: number
 }
 
-/** Keeps the source's chunks; answers how many. A try that was cut short begins anew. */
+/** The source, which fails as soon as the run is canceled, also while it waits for its next row. */
+const untilCanceled = <A, E>({ canceled }: Parts, { name, runId }: Pick<PlanOf, "runId" | "name">, rows: Stream.Stream<A, E>): Stream.Stream<A, E | RunError> =>
+  Stream.interruptWhen(rows, Effect.andThen(canceled(runId), new RunError({ reason: new RunStateRefused({ run: name, state: "canceling", act: "planned" }) })))
+
+const isCanceled = (error: { readonly _tag: string }) => error instanceof RunError && error.reason._tag === "RunStateRefused"
+
+/** Keeps the source's chunks; answers how many, or null when the run was canceled meanwhile. A try that was cut short begins anew. */
 export const stashSource = Effect.fnUntraced(function*(
-  { stash }: Parts,
-  { definition, params, round, runId }: Pick<PlanOf, "runId" | "round" | "params" | "definition">
-): Effect.fn.Return<number, RunError> {
+  parts: Parts,
+  { definition, name, params, round, runId }: Pick<PlanOf, "runId" | "name" | "round" | "params" | "definition">
+): Effect.fn.Return<number | null, RunError> {
+  const { stash } = parts
   if (definition.source._tag === "Rows") return 0
   const place = { runId, round, stage: 0 }
   let chunks = 0
-  yield* Stream.runForEach(definition.source.chunks(params), (body) => surely(stash.put(place, chunks++, body)))
-  yield* surely(stash.cut(place, chunks))
-  return chunks
+  return yield* Stream.runForEach(untilCanceled(parts, { name, runId }, definition.source.chunks(params)), (body) => surely(stash.put(place, chunks++, body))).pipe(
+    Effect.andThen(() => surely(stash.cut(place, chunks))),
+    Effect.map(() => chunks),
+    Effect.catchIf(isCanceled, () => Effect.succeed(null))
+  )
 })
 
 /** What the stages made, as rows. */
@@ -73,8 +84,8 @@ const stagedRows = ({ stash }: Parts, { chunks, definition, round, runId }: Plan
   )
 }
 
-/** Makes the rows obligations. A try that was cut short after that finds them planned, and plans nothing again. */
-export const planRun = Effect.fnUntraced(function*(parts: Parts, plan: PlanOf): Effect.fn.Return<PlannedLines, RunError | SpendCapError> {
+/** Makes the rows obligations; null when the run was canceled before that. A try that was cut short after it finds them planned, and plans nothing again. */
+export const planRun = Effect.fnUntraced(function*(parts: Parts, plan: PlanOf): Effect.fn.Return<PlannedLines | null, RunError | SpendCapError> {
   const { book, runs } = parts
   const { afterLine, definition, name, options, params, round, runId } = plan
   const summary = round > 1 ? [] : yield* surely(book.summary(runId))
@@ -85,14 +96,17 @@ export const planRun = Effect.fnUntraced(function*(parts: Parts, plan: PlanOf): 
     const planning = runs.plan({
       runId: round === 1 ? runId : `${runId}/${round}`,
       source: name,
-      rows: Stream.map(rows, (chunk) => chunk.map(mark)),
+      rows: untilCanceled(parts, plan, Stream.map(rows, (chunk) => chunk.map(mark))),
       decide: decideFor(options),
       overCap: options.overCap,
       ...(round === 1 ? {} : { extends: runId })
     })
-    yield* patiently(planning).pipe(
-      Effect.catchTag("LedgerError", (error: LedgerError) => Effect.die(error))
+    const planned = yield* patiently(planning).pipe(
+      Effect.as(true),
+      Effect.catchTag("LedgerError", (error: LedgerError) => Effect.die(error)),
+      Effect.catchIf(isCanceled, () => Effect.succeed(false))
     )
+    if (!planned) return null
   }
   return { afterLine, throughLine: yield* surely(book.lastLine(runId)) }
 })

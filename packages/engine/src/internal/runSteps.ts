@@ -6,7 +6,7 @@ import { Reconciler } from "../Reconciler.ts"
 import { openRows } from "../RunDispatch.ts"
 import { countRows, type RunReport } from "../RunReport.ts"
 import { Sweeper } from "../Sweeper.ts"
-import { followStop, patiently, surely } from "./runControl.ts"
+import { followStop, patiently, surely, whenCanceled } from "./runControl.ts"
 
 /** What a person has decided about a run. */
 export type Verdict = "go" | "hold" | "cancel"
@@ -34,7 +34,7 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
   const running = (runId: string) => surely(registry.change({ runId, from: ["waiting", "planned"], to: "running", actor: runner }))
 
   return {
-    parts: { runs, book, stash },
+    parts: { runs, book, stash, canceled: (runId: string) => whenCanceled(registry, runId, controlEvery) },
     find,
     note: (runId: string, step: string) => surely(registry.note(runId, { runner, step })),
     /** Whether the rows are in the ledger already: whoever handed the run over planned it, or a step that was cut short did. */
