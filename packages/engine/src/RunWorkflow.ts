@@ -110,7 +110,7 @@ const make = Effect.gen(function*() {
 
   return Effect.fnUntraced(function*({ round, runId }: typeof RunWorkflow.payloadSchema.Type) {
     const step = <A, I, E extends RunFailure = never>(name: string, success: Schema.Codec<A, I>, execute: Effect.Effect<A, E>) =>
-      Activity.make({ name, success, error: RunFailure, execute: Effect.andThen(steps.note(runId, name), execute) })
+      Activity.make({ name, success, error: RunFailure, execute: steps.noted(runId, name, execute) })
     /** For steps that can only succeed, however long that takes. */
     const certain = <A, I>(name: string, success: Schema.Codec<A, I>, execute: Effect.Effect<A>) => Effect.orDie(step(name, success, execute))
 

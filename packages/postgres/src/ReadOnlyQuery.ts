@@ -2,7 +2,7 @@
  * Somebody else's query, read and never obeyed further: it runs in a transaction that the server itself holds to be read-only, so
  * that a text which writes is refused before it changes anything. Whoever stops reading ends the statement at the server.
  */
-import { Cause, Effect, Queue, Schema, type Scope, Stream } from "effect"
+import { type Cause, Effect, Queue, Schema, type Scope, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { Database } from "./Database.ts"
 import { detailOf } from "./internal/failures.ts"

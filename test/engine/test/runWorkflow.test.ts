@@ -1,5 +1,5 @@
 /** A billing run as a workflow, on the engine in memory: planned, charged, held, canceled, extended, with stages around. */
-import { BillingPeriod, type ChargeRequest, RunLedger, RunRegistry, RunStash, SpendCap } from "@purser/core"
+import { BillingPeriod, type ChargeRequest, type Ledger, LedgerError, LedgerUnavailable, RunLedger, RunRegistry, RunStash, SpendCap } from "@purser/core"
 import { BillingRun, executeRun, layerRunWorkflow, RunDefinition, RunDefinitions, type RunReport, Runs, type RunWish, tendRuns } from "@purser/engine"
 import { chargeFor, FaultPlan, MockGateway, TestPipeline } from "@purser/testkit"
 import { assert, describe, it } from "@effect/vitest"
@@ -16,11 +16,20 @@ const settings = (giveUp: string) => ConfigProvider.layer(ConfigProvider.fromUnk
   PURSER_RUN_GIVE_UP: giveUp
 }))
 
-const world = <R>(definitions: Layer.Layer<RunDefinitions, never, R>, giveUp = "1 day") =>
+/** A run book that says so of what is staged, for as long as it says anything. */
+const bookThatSays = (says: Ref.Ref<string | null>) =>
+  Layer.effect(RunLedger, Effect.map(RunLedger, (book) => RunLedger.of({
+    ...book,
+    stage: (runId, rows) => Effect.flatMap(Ref.get(says), (detail) => detail === null
+      ? book.stage(runId, rows)
+      : Effect.fail(new LedgerError({ reason: new LedgerUnavailable({ operation: "stage rows", detail }), chargeKey: null })))
+  }))).pipe(Layer.provide(RunLedger.layerMemory))
+
+const world = <R>(definitions: Layer.Layer<RunDefinitions, never, R>, giveUp = "1 day", book: Layer.Layer<RunLedger, never, Ledger> = RunLedger.layerMemory) =>
   Layer.mergeAll(layerRunWorkflow, Runs.layer).pipe(
     Layer.provideMerge(definitions),
     Layer.provideMerge(Layer.mergeAll(BillingRun.layer, WorkflowEngine.layerMemory, RunRegistry.layerMemory, RunStash.layerMemory)),
-    Layer.provideMerge(RunLedger.layerMemory),
+    Layer.provideMerge(book),
     Layer.provideMerge(TestPipeline.layer),
     Layer.provideMerge(settings(giveUp)),
     Layer.orDie
@@ -132,6 +141,24 @@ describe("a run", () => {
     }
     assert.strictEqual(yield* paid(requests(3)), 0)
   }))
+
+  it.live("fails on what its store refuses for good, and says why it waits for one that is away", () =>
+    Effect.gen(function*() {
+      const says = yield* Ref.make<string | null>("23505 duplicate key value violates unique constraint \"run_rows_pkey\"")
+      yield* Effect.gen(function*() {
+        yield* start(wish("refused", { count: 3, from: 0 }))
+        yield* until(view("refused"), (one) => one.run.state === "failed")
+        assert.include((yield* view("refused")).run.detail, "23505 duplicate key value violates unique constraint")
+        yield* Ref.set(says, "57P01 terminating connection due to administrator command")
+        yield* start(wish("patient", { count: 3, from: 0 }))
+        const waiting = yield* until(view("patient"), (one) => one.run.detail !== null)
+        assert.include(waiting.run.detail, "waits for a store: the ledger is unavailable for stage rows: 57P01 terminating connection")
+        yield* Ref.set(says, null)
+        const end = yield* report("patient")
+        assert.deepStrictEqual([end.state, end.rows, (yield* view("patient")).run.detail], ["finished", 3, null])
+        assert.strictEqual(yield* paid(requests(3)), 3)
+      }).pipe(Effect.provide(world(RunDefinitions.layer(plain), "1 day", bookThatSays(says))))
+    }))
 
   run("sends nothing while it is paused, and goes on where it was", RunDefinitions.layer(plain), Effect.gen(function*() {
     const runs = yield* Runs

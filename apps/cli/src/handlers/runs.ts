@@ -45,6 +45,14 @@ export const listRuns = (options: { readonly states: ReadonlyArray<RunState>; re
     yield* out(views.length === 0 ? "no runs" : table(header, views.map(lineOf), [2, 3, 4]))
   }).pipe(onRuns)
 
+/** What a run that is parked at a step waits for. */
+const waitsFor = ({ state, step }: RunRecord) =>
+  step === null ? state === "waiting" ? "no step yet: waits for a runner" : "no step yet"
+    : step.startsWith("hold/") ? `${step}: waits until it is resumed or canceled`
+    : step.startsWith("wait/drain/") ? `${step}: waits until workers have settled what was sent`
+    : step.startsWith("wait/") ? `${step}: waits until charges that are open are due again`
+    : step
+
 /** One run, with what happened to it. */
 export const showRun = (name: string, json: boolean) =>
   Effect.gen(function*() {
@@ -52,7 +60,7 @@ export const showRun = (name: string, json: boolean) =>
     const events = yield* (yield* RunRegistry).events(view.run.runId)
     if (json) return yield* out(JSON.stringify({ ...jsonOf(view), events }))
     yield* out(table(header, [lineOf(view)], [2, 3, 4]))
-    yield* out(`\nid ${view.run.runId}, round ${view.run.round}, from ${view.run.definition}, at ${view.run.step ?? "no step yet"}\n`)
+    yield* out(`\nid ${view.run.runId}, round ${view.run.round}, from ${view.run.definition}, at ${waitsFor(view.run)}\n`)
     yield* out(table(["at", "what", "who", ""], events.map(({ act, actor, atMs, detail }) => [time(atMs), act, actor, detail ?? ""])))
   }).pipe(onRuns)
 

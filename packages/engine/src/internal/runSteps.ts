@@ -6,7 +6,7 @@ import { Reconciler } from "../Reconciler.ts"
 import { openRows } from "../RunDispatch.ts"
 import { countRows, type RunReport } from "../RunReport.ts"
 import { Sweeper } from "../Sweeper.ts"
-import { followStop, patiently, surely, whenCanceled } from "./runControl.ts"
+import { followStop, noteWait, patiently, surely, WaitNote, whenCanceled } from "./runControl.ts"
 
 /** What a person has decided about a run. */
 export type Verdict = "go" | "hold" | "cancel"
@@ -36,7 +36,9 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
   return {
     parts: { runs, book, stash, canceled: (runId: string) => whenCanceled(registry, runId, controlEvery) },
     find,
-    note: (runId: string, step: string) => surely(registry.note(runId, { runner, step })),
+    /** A step of a run, as its register knows it: where it is, and why it waits. */
+    noted: <A, E>(runId: string, step: string, execute: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      Effect.andThen(surely(registry.note(runId, { runner, step })), execute).pipe(Effect.provideService(WaitNote, noteWait(registry, runId))),
     /** Whether the rows are in the ledger already: whoever handed the run over planned it, or a step that was cut short did. */
     isPlanned: (runId: string) =>
       Effect.map(surely(book.summary(runId)), (summary) => summary.length > 0 && summary.every(({ state }) => state !== "staged")),
