@@ -89,7 +89,8 @@ const Begun = Schema.Struct({
   name: Schema.String, definition: Schema.String, params: Schema.Unknown, options: RunOptions,
   planned: Schema.Boolean, canceled: Schema.Boolean
 })
-const Lines = Schema.Struct({ afterLine: Schema.Int, throughLine: Schema.Int, page: Schema.Int })
+/** The lines of a round. Rows that an earlier round left are dispatched with it: they begin after `openAfter`. */
+const Lines = Schema.Struct({ afterLine: Schema.Int, throughLine: Schema.Int, page: Schema.Int, openAfter: Schema.optionalKey(Schema.Int) })
 const Settled = Schema.Struct({ open: Schema.Int, stopped: Schema.Boolean })
 const Reconciled = Schema.Struct({ differences: Schema.NullOr(Schema.Int), problem: Schema.NullOr(Schema.String) })
 const VerdictOf = Schema.Literals(["go", "hold", "cancel"])
@@ -177,9 +178,11 @@ const make = Effect.gen(function*() {
     /** The lines of this round, or null when it was canceled before they were obligations. */
     const plan = Effect.gen(function*() {
       const { pageSize } = steps.parts.runs
+      const withOpen = (lines: typeof Lines.Type) =>
+        round === 1 ? Effect.succeed(lines) : Effect.map(steps.beforeOpen(runId, lines.afterLine), (openAfter) => ({ ...lines, openAfter }))
       const afterLine = round === 1 ? 0 : yield* certain("lines", Schema.Int, steps.lastLine(runId))
       if (begun.planned) {
-        return yield* certain("plan", Lines, Effect.map(steps.lastLine(runId), (throughLine) => ({ afterLine, throughLine, page: pageSize })))
+        return yield* certain("plan", Lines, Effect.flatMap(steps.lastLine(runId), (throughLine) => withOpen({ afterLine, throughLine, page: pageSize })))
       }
       if (definition === undefined) return yield* new RunError({ reason: new UnknownDefinition({ definition: begun.definition }) })
       const chunks = definition.source._tag === "Items" ? yield* before(definition) : 0
@@ -189,14 +192,14 @@ const make = Effect.gen(function*() {
         const lines = yield* planRun(steps.parts, { runId, name, round, afterLine, params, options, definition, chunks })
         if (lines === null) return null
         yield* steps.planned(runId)
-        return { ...lines, page: pageSize }
+        return yield* withOpen({ ...lines, page: pageSize })
       }))
     })
 
     /** Sends every chunk once; a chunk that a person stopped is sent again when the run goes on. */
     const dispatch = Effect.fnUntraced(function*(lines: typeof Lines.Type): Effect.fn.Return<Verdict, never, WorkflowEngine.WorkflowEngine | WorkflowEngine.WorkflowInstance> {
       const gate = yield* Semaphore.make(options.concurrency)
-      let left = rangesOf(lines)
+      let left = rangesOf({ ...lines, afterLine: Math.min(lines.afterLine, lines.openAfter ?? lines.afterLine) })
       for (let pass = 0;; pass++) {
         const verdict = yield* held(`dispatch/${pass}`)
         if (verdict === "cancel" || left.length === 0) return verdict

@@ -7,7 +7,7 @@ import { Clock, Context, type Duration, Effect, Layer, Random, Schedule, Schema,
 import { WorkflowEngine } from "effect/workflow"
 import { RunError, RunStateRefused, UnknownRun } from "./RunError.ts"
 import { RunOptions } from "./RunReport.ts"
-import { foregroundDefinition, startRun, wakeRun } from "./RunWorkflow.ts"
+import { foregroundDefinition, stagedDefinition, startRun, wakeRun } from "./RunWorkflow.ts"
 
 /** A run that is wished for. A name is given once: starting it again answers the run that has it. */
 export interface RunWish {
@@ -44,8 +44,11 @@ export const newRunId = Effect.gen(function*() {
 export class Runs extends Context.Service<Runs, {
   /** Starts a run, or answers the one that has its name: two triggers start one run, and a run that is over stays over. */
   readonly start: (wish: RunWish) => Effect.Effect<{ readonly run: RunRecord; readonly isNew: boolean }, LedgerError | Schema.SchemaError>
-  /** Reads the source of a run that is over once more, and charges the rows that it did not have. */
-  readonly extend: (input: { readonly run: string; readonly params?: unknown; readonly actor: string }) => Effect.Effect<RunRecord, LedgerError | RunError>
+  /**
+   * Reads the source of a run that is over once more, and charges the rows that it did not have. A run without a source of its own
+   * goes on with what was planned for it and not charged; without any of that it is refused, and so is another definition than its own.
+   */
+  readonly extend: (input: { readonly run: string; readonly definition?: string; readonly params?: unknown; readonly actor: string }) => Effect.Effect<RunRecord, LedgerError | RunError>
   /** Sends nothing more until it is resumed; what was sent is settled. */
   readonly pause: (run: string, actor: string, reason: string) => Effect.Effect<RunRecord, LedgerError | RunError>
   /** Goes on with a run that was paused. */
@@ -101,13 +104,19 @@ export class Runs extends Context.Service<Runs, {
           if (!isRunOver(answer.run.state)) yield* execute(answer.run)
           return answer
         }),
-        extend: Effect.fn("Runs.extend")(function*({ actor, params, run: nameOrId }) {
+        extend: Effect.fn("Runs.extend")(function*({ actor, definition, params, run: nameOrId }) {
           const run = yield* found(nameOrId)
-          if (run.definition === foregroundDefinition) {
-            return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: `in the hands of ${run.actor}`, act: "extended" }) })
+          const refused = (state: string) => new RunError({ reason: new RunStateRefused({ run: run.name, state, act: "extended" }) })
+          if (run.definition === foregroundDefinition) return yield* refused(`in the hands of ${run.actor}`)
+          if (run.definition === stagedDefinition && (definition !== undefined || params !== undefined)) {
+            return yield* refused("of rows that were planned where it was handed over, and reads no source")
+          }
+          if (definition !== undefined && definition !== run.definition) return yield* refused(`of the definition "${run.definition}"`)
+          if (run.definition === stagedDefinition && isRunOver(run.state) && (yield* book.pending(run.runId, 0, 1)).length === 0) {
+            return yield* refused(`${run.state}, with no row left to charge and no source to read again`)
           }
           const extended = yield* registry.extend({ runId: run.runId, params: params ?? run.params, actor })
-          if (extended === undefined) return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: run.state, act: "extended" }) })
+          if (extended === undefined) return yield* refused(run.state)
           yield* execute(extended)
           return extended
         }),

@@ -48,6 +48,10 @@ describe("a runner", () => {
         assert.strictEqual((yield* desk.sim.books).length, 0)
         const again = yield* desk.purser(["run", first, "--detach", "--json"], once)
         assert.deepStrictEqual([again.code, again.json?.["isNew"]], [0, false])
+        const more = desk.write("more.csv", csv(...tens(61)))
+        const extend = () => desk.purser(["run", more, "--detach", "--name", "first.csv", "--json"], once)
+        const early = yield* extend()
+        assert.deepStrictEqual([early.code, /1 of these rows is late for run first.csv .*which is planned/.test(early.stderr)], [1, true], early.stderr)
 
         const runner = yield* desk.start(["runner", "--transport", "memory"], once)
         yield* paidAtLeast(desk.sim, 3)
@@ -60,17 +64,23 @@ describe("a runner", () => {
         const end = yield* desk.purser(["runs", "watch", "first.csv", "--json"], once)
         assert.deepStrictEqual([end.code, end.json?.["state"]], [0, "finished"], end.stderr)
         yield* exactlyOnce(desk, 60)
+        const unread = yield* desk.purser(["runs", "extend", "first.csv", "--file", more], once)
+        assert.deepStrictEqual([unread.code, unread.stderr.includes("purser run FILE --detach --name first.csv")], [1, true], unread.stderr)
+        const late = yield* extend()
+        assert.deepStrictEqual([late.code, late.json?.["late"], late.json?.["round"]], [0, 1, 2], late.stderr)
+        yield* until(desk, "first.csv", ({ round, state }) => round === 2 && state === "finished")
+        yield* exactlyOnce(desk, 61)
 
         const other = yield* desk.purser(["run", second, "--detach", "--name", "second", "--concurrency", "2"], once)
         assert.strictEqual(other.code, 0, other.stderr)
-        yield* paidAtLeast(desk.sim, 63)
+        yield* paidAtLeast(desk.sim, 64)
         assert.strictEqual((yield* desk.purser(["runs", "cancel", "second", "--reason", "wrong month"], once)).code, 0)
         const dropped = yield* until(desk, "second", ({ state }) => state === "canceled")
-        const sent = (yield* desk.sim.books).length - 60
+        const sent = (yield* desk.sim.books).length - 61
         assert.deepStrictEqual(dropped.counted.map(({ rows, state }) => [state, rows]), [["planned", 60 - sent], ["succeeded", sent]])
 
         const pruned = yield* desk.purser(["prune", "--engine-after", "0 seconds", "--runs-after", "0 seconds", "--apply", "--json"], once)
-        assert.deepStrictEqual([pruned.json?.["executions"], pruned.json?.["runs"], pruned.json?.["runRows"]], [2, 1, 60], pruned.stderr)
+        assert.deepStrictEqual([pruned.json?.["executions"], pruned.json?.["runs"], pruned.json?.["runRows"]], [3, 1, 61], pruned.stderr)
         assert.strictEqual((yield* until(desk, "second", () => true)).state, "canceled")
         yield* runner.kill("SIGTERM")
         assert.strictEqual((yield* runner.ended).code, 0)

@@ -16,14 +16,16 @@ const settings = (giveUp: string) => ConfigProvider.layer(ConfigProvider.fromUnk
   PURSER_RUN_GIVE_UP: giveUp
 }))
 
-/** A run book that says so of what is staged, for as long as it says anything. */
+/** The run book with something changed about it. */
+const bookWith = (change: (book: RunLedger["Service"]) => Partial<RunLedger["Service"]>) =>
+  Layer.effect(RunLedger, Effect.map(RunLedger, (book) => RunLedger.of({ ...book, ...change(book) }))).pipe(Layer.provide(RunLedger.layerMemory))
+/** Says so of what is staged, for as long as it says anything. */
 const bookThatSays = (says: Ref.Ref<string | null>) =>
-  Layer.effect(RunLedger, Effect.map(RunLedger, (book) => RunLedger.of({
-    ...book,
+  bookWith(({ stage }) => ({
     stage: (runId, rows) => Effect.flatMap(Ref.get(says), (detail) => detail === null
-      ? book.stage(runId, rows)
+      ? stage(runId, rows)
       : Effect.fail(new LedgerError({ reason: new LedgerUnavailable({ operation: "stage rows", detail }), chargeKey: null })))
-  }))).pipe(Layer.provide(RunLedger.layerMemory))
+  }))
 
 const world = <R>(definitions: Layer.Layer<RunDefinitions, never, R>, giveUp = "1 day", book: Layer.Layer<RunLedger, never, Ledger> = RunLedger.layerMemory) =>
   Layer.mergeAll(layerRunWorkflow, Runs.layer).pipe(
@@ -158,6 +160,56 @@ describe("a run", () => {
         assert.deepStrictEqual([end.state, end.rows, (yield* view("patient")).run.detail], ["finished", 3, null])
         assert.strictEqual(yield* paid(requests(3)), 3)
       }).pipe(Effect.provide(world(RunDefinitions.layer(plain), "1 day", bookThatSays(says))))
+    }))
+
+  run("that was planned where it was handed over is extended with what was planned behind it, and refuses to read a source", RunDefinitions.layer(plain), Effect.gen(function*() {
+    const runs = yield* Runs
+    const planner = yield* BillingRun
+    const plan = (runId: string, charges: ReadonlyArray<ChargeRequest>, late?: { readonly extends: string }) =>
+      planner.plan({
+        runId, source: "handed over", rows: Stream.make(rowsOf(charges)), ...late,
+        decide: ({ totals }) => Effect.succeed(totals.map(({ total }) => ({ scope: total, expected: late === undefined ? { expectedMinor: total.amountMinor, headroomPercent: 200 } : undefined })))
+      })
+    yield* plan("staged-1", requests(3))
+    yield* start(wish("staged", { file: "a" }, { definition: "staged", plannedAs: "staged-1" }))
+    assert.strictEqual((yield* report("staged")).state, "finished")
+    const reasons = yield* Effect.forEach([{}, { params: { file: "b" } }, { definition: "plain", params: {} }], (more) =>
+      Effect.map(Effect.flip(runs.extend({ run: "staged", actor: "test", ...more })), ({ message }) => message))
+    assert.deepStrictEqual(reasons.map((reason) => /no source to read again|reads no source/.exec(reason)?.[0]), ["no source to read again", "reads no source", "reads no source"])
+    assert.deepStrictEqual([(yield* view("staged")).run.round, (yield* view("staged")).run.params], [1, { file: "a" }])
+    yield* plan("staged-1/2", requests(5), { extends: "staged-1" })
+    yield* runs.extend({ run: "staged", actor: "test" })
+    const end = yield* report("staged")
+    assert.deepStrictEqual([end.round, end.state, end.rows, end.open], [2, "finished", 5, 0])
+    assert.deepStrictEqual(new Set(yield* payments(requests(5))), new Set([1]))
+    yield* start(wish("own", { count: 1, from: 0 }))
+    yield* report("own")
+    assert.include((yield* Effect.flip(runs.extend({ run: "own", definition: "file", params: {}, actor: "test" }))).message, "of the definition \"plain\"")
+  }))
+
+  it.live("sends what a canceled round left in chunks, when it is extended", () =>
+    Effect.gen(function*() {
+      const chunks = yield* Ref.make<ReadonlySet<number>>(new Set())
+      const watched = bookWith(({ pending }) => ({
+        pending: (runId, afterLine, limit, throughLine) =>
+          Effect.andThen(throughLine === undefined ? Effect.void : Ref.update(chunks, (seen) => new Set([...seen, throughLine])), pending(runId, afterLine, limit, throughLine))
+      }))
+      yield* Effect.gen(function*() {
+        const runs = yield* Runs
+        const options = { ...wish("", {}).options, headroomPercent: 200 }
+        yield* (yield* RunRegistry).register({ ...wish("left", { count: 35, from: 0 }), runId: "left-1", state: "waiting", options })
+        yield* runs.pause("left", "ops", "a look")
+        yield* tendRuns
+        yield* until(view("left"), (one) => one.run.step?.startsWith("hold/") === true)
+        yield* runs.cancel("left", "ops", "no more")
+        yield* until(view("left"), (one) => one.run.state === "canceled")
+        assert.deepStrictEqual([yield* paid(requests(40)), yield* Ref.get(chunks)], [0, new Set()])
+        yield* runs.extend({ run: "left", params: { count: 40, from: 0 }, actor: "test" })
+        const end = yield* report("left")
+        assert.deepStrictEqual([end.state, end.rows, end.open], ["finished", 40, 0])
+        assert.deepStrictEqual(new Set(yield* payments(requests(40))), new Set([1]))
+        assert.deepStrictEqual(yield* Ref.get(chunks), new Set([10, 20, 30, 40]))
+      }).pipe(Effect.provide(world(RunDefinitions.layer(plain), "1 day", watched)))
     }))
 
   run("sends nothing while it is paused, and goes on where it was", RunDefinitions.layer(plain), Effect.gen(function*() {

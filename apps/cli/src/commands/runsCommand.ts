@@ -114,7 +114,7 @@ export const runsCommand = Command.make("runs", {
     Command.make("extend", { name, ...sourceFlags, actor }, Effect.fnUntraced(function*(given) {
       const hasSource = Option.isSome(given.query) || Option.isSome(given.file) || Option.isSome(given.definition)
       const source = hasSource ? yield* readSource(given, []) : undefined
-      return yield* (yield* load).extendRun({ run: given.name, actor: given.actor, ...(source === undefined ? {} : { params: source.params }) })
+      return yield* (yield* load).extendRun({ run: given.name, actor: given.actor, ...source })
     })).pipe(Command.withDescription("Read the source of a run that is over once more, and charge the rows that it did not have")),
     act("pause", "Send nothing more until it is resumed; what was sent is settled"),
     Command.make("resume", { name, actor }, Effect.fnUntraced(function*(given) {

@@ -1,26 +1,72 @@
 /** `purser run FILE --detach`: plans here, where the file and the person are, and hands the run over to runners. */
-import { RunRegistry } from "@purser/core"
+import { type ChargeRequest, isRunOver, RunLedger, type RunRecord, RunRegistry } from "@purser/core"
 import { BillingRun, newRunId, Runs, stagedDefinition } from "@purser/engine"
 import { Runner, Stores, transports } from "@purser/purser"
 import { Database } from "@purser/postgres"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Stream } from "effect"
+import { refused } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
-import { planFile, type RunOptions } from "./planFile.ts"
+import { planFile, rowsOfFile, type RunOptions } from "./planFile.ts"
 import { noNotes } from "./runInput.ts"
 
 const layer = Layer.mergeAll(Runs.layer.pipe(Layer.provide(Runner.layerClient)), BillingRun.layer.pipe(Layer.provide(transports.memory))).pipe(
   Layer.provideMerge(Stores.layerConfig)
 )
 
+const page = 5000
+const terms = ({ amountMinor, currency, stripeCustomerId }: ChargeRequest) => `${amountMinor} ${currency} ${stripeCustomerId}`
+
+/** Lines of the file whose identity the run does not have, and lines that it has with other terms. */
+const compared = Effect.fnUntraced(function*(options: RunOptions, { runId }: RunRecord) {
+  const book = yield* RunLedger
+  const known = new Map<string, string>()
+  for (let after = 0;;) {
+    const rows = yield* book.report(runId, after, page)
+    for (const { chargeKey, request } of rows) known.set(chargeKey, terms(request))
+    if (rows.length < page) break
+    after = rows.at(-1)!.line
+  }
+  const late: Array<number> = []
+  const changed: Array<number> = []
+  yield* Stream.runForEach(rowsOfFile(options, noNotes()), (rows) =>
+    Effect.sync(() => {
+      for (const { chargeKey, line, request } of rows) {
+        const before = known.get(chargeKey)
+        if (before === undefined) late.push(line)
+        else if (before !== terms(request)) changed.push(line)
+      }
+    }))
+  return { late, changed }
+})
+
+/** The file of a run that is there: late rows are put behind its own once it is over; anything else that differs is refused. */
+const again = Effect.fnUntraced(function*(options: RunOptions, run: RunRecord) {
+  const { changed, late } = yield* compared(options, run)
+  const { name, runId, state } = run
+  if (changed.length > 0) {
+    return yield* refused(`run ${name} is there already, and has ${changed.length} of these rows with other terms (the first on line ${changed[0]!}); another --name makes another run`)
+  }
+  if (late.length === 0) {
+    return yield* options.json
+      ? out(JSON.stringify({ runId, name, state, isNew: false }))
+      : out(`run ${name} (${runId}) is ${state}; it was started before, and nothing was planned`)
+  }
+  const lateText = `${late.length} of these rows ${late.length === 1 ? "is" : "are"} late for run ${name} (the first on line ${late[0]!})`
+  if (run.definition !== stagedDefinition) return yield* refused(`${lateText}, which reads its own source: purser runs extend ${name}, or another --name`)
+  if (!isRunOver(state)) return yield* refused(`${lateText}, which is ${state}: it takes them once it is over, by the same command; nothing was planned`)
+  const notes = noNotes()
+  const plan = yield* planFile(options, `${runId}/${run.round + 1}`, notes, runId)
+  const extended = yield* (yield* Runs).extend({ run: runId, actor: options.actor })
+  yield* options.json
+    ? out(JSON.stringify({ runId, name, state: extended.state, isNew: false, round: extended.round, late: plan.planned, refused: notes.refusedRows }))
+    : out(`run ${name} (${runId}): ${plan.planned} late charges planned, round ${extended.round}; purser runs watch ${name} follows it`)
+})
+
 /** Hands the file over under a name. */
 export const detach = (options: RunOptions, name: string) =>
   Effect.gen(function*() {
     const known = yield* (yield* RunRegistry).find(name)
-    if (known !== undefined) {
-      return yield* options.json
-        ? out(JSON.stringify({ runId: known.runId, name, state: known.state, isNew: false }))
-        : out(`run ${name} (${known.runId}) is ${known.state}; it was started before, and nothing was planned`)
-    }
+    if (known !== undefined) return yield* again(options, known)
     const id = yield* newRunId
     const notes = noNotes()
     const plan = yield* planFile(options, id, notes)

@@ -81,14 +81,19 @@ const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputN
   if (options.expectedTotals.length === 0) yield* ask("Are these the totals that you expect?")
 })
 
-/** Plans the file as the run of this id; `notes` are filled as it is read. */
-export const planFile = Effect.fnUntraced(function*(options: RunOptions, id: string, notes: InputNotes) {
+/** The file's rows. */
+export const rowsOfFile = (options: RunOptions, notes: InputNotes) =>
+  runRows(options.file, { ...options.input, skipInvalid: options.skipInvalid, allowPeriods: new Set(options.allowPeriods) }, notes)
+
+/** Plans the file as the run of this id, or what is late in it behind the rows of another; `notes` are filled as it is read. */
+export const planFile = Effect.fnUntraced(function*(options: RunOptions, id: string, notes: InputNotes, lateFor?: string) {
   const runs = yield* BillingRun
   if (options.report !== undefined && !options.dryRun) yield* checkReport(options.report, options.file)
   return yield* runs.plan({
     runId: id,
     source: options.file,
-    rows: runRows(options.file, { ...options.input, skipInvalid: options.skipInvalid, allowPeriods: new Set(options.allowPeriods) }, notes),
+    rows: rowsOfFile(options, notes),
+    ...(lateFor === undefined ? {} : { extends: lateFor }),
     overCap: options.overCap,
     dryRun: options.dryRun,
     decide: (check) =>

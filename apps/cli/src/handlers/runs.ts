@@ -1,6 +1,6 @@
 /** `purser runs`: what one may do with billing runs that runners have in work. */
 import { type Currency, Money, type RunRecord, RunRegistry, type RunState } from "@purser/core"
-import { openRows, Runs, type RunView, type RunWish } from "@purser/engine"
+import { openRows, Runs, stagedDefinition, type RunView, type RunWish } from "@purser/engine"
 import { Database } from "@purser/postgres"
 import { Runner, Stores } from "@purser/purser"
 import { DateTime, Effect, Layer, Stream } from "effect"
@@ -100,9 +100,13 @@ export const startRun = (wish: RunWish, options: { readonly watch: boolean; read
   }).pipe(onRuns)
 
 /** Asks for late rows. */
-export const extendRun = (input: { readonly run: string; readonly params?: unknown; readonly actor: string }) =>
+export const extendRun = (input: { readonly run: string; readonly definition?: string; readonly params?: unknown; readonly actor: string }) =>
   Effect.gen(function*() {
-    const run = yield* (yield* Runs).extend(input)
+    const runs = yield* Runs
+    const { definition, name } = (yield* runs.view(input.run)).run
+    const run = yield* runs.extend(input).pipe(
+      Effect.tapError(() => definition === stagedDefinition ? note(`Late rows: purser run FILE --detach --name ${name}`) : Effect.void)
+    )
     yield* out(`${told(run)}, round ${run.round}`)
     yield* aloneNote
   }).pipe(onRuns)

@@ -1,7 +1,8 @@
 /** What a runner does about a run beside its steps: it follows the register, and is patient with the stores. */
 import { type LedgerError, type RunRecord, RunRegistry } from "@purser/core"
-import { Context, Deferred, type Duration, Effect, Schedule, type Scope } from "effect"
+import { Deferred, type Duration, Effect, Schedule, type Scope } from "effect"
 import type { DispatchStop } from "../RunDispatch.ts"
+import { WaitNote } from "./WaitNote.ts"
 
 const isHeld = (run: RunRecord | undefined) => run === undefined || run.state === "paused" || run.state === "canceling"
 
@@ -44,11 +45,6 @@ const isRefusal = (error: object): boolean => {
   const reason = "reason" in error ? error.reason : undefined
   return typeof reason === "object" && reason !== null && "detail" in reason && /^2[23][0-9A-Z]{3} /.test(String(reason.detail))
 }
-
-/** Told why whoever runs now waits, and null when it goes on. */
-export const WaitNote = Context.Reference<(why: string | null) => Effect.Effect<void>>("@purser/engine/internal/runControl/WaitNote", {
-  defaultValue: () => () => Effect.void
-})
 
 /** How the detail of a run that waits begins. */
 const waits = "waits for a store: "

@@ -6,7 +6,8 @@ import { Reconciler } from "../Reconciler.ts"
 import { openRows } from "../RunDispatch.ts"
 import { countRows, type RunReport } from "../RunReport.ts"
 import { Sweeper } from "../Sweeper.ts"
-import { followStop, noteWait, patiently, surely, WaitNote, whenCanceled } from "./runControl.ts"
+import { followStop, noteWait, patiently, surely, whenCanceled } from "./runControl.ts"
+import { WaitNote } from "./WaitNote.ts"
 
 /** What a person has decided about a run. */
 export type Verdict = "go" | "hold" | "cancel"
@@ -43,6 +44,9 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
     isPlanned: (runId: string) =>
       Effect.map(surely(book.summary(runId)), (summary) => summary.length > 0 && summary.every(({ state }) => state !== "staged")),
     lastLine: (runId: string) => surely(book.lastLine(runId)),
+    /** The line before the first one that is still to be charged; the last line where none is. */
+    beforeOpen: (runId: string, lastLine: number) =>
+      Effect.map(surely(book.pending(runId, 0, 1)), ([first]) => first === undefined ? lastLine : first.line - 1),
     planned: (runId: string) => surely(registry.change({ runId, from: ["waiting"], to: "planned", actor: runner })),
     verdict: (runId: string) => Effect.map(find(runId), verdictOf),
 
