@@ -1,5 +1,5 @@
 import { Purser } from "@purser/purser"
-import express from "express"
+import express, { type ErrorRequestHandler } from "express"
 import type { AddressInfo } from "node:net"
 import { answerCharge } from "./chargeAnswer.ts"
 
@@ -32,7 +32,19 @@ app.post("/runs/:name", async (request, response) => {
   response.end()
 })
 
+// A body that is no JSON, and whatever else goes wrong on the way, is told in JSON too.
+const failed: ErrorRequestHandler = (error: { readonly status?: number; readonly message?: string }, _request, response, _next) => {
+  if (response.headersSent) return void response.destroy()
+  const status = error.status ?? 500
+  response.status(status).json({ error: status < 500 ? error.message : "it failed inside" })
+}
+app.use(failed)
+
 const server = app.listen(Number(process.env["PORT"] ?? 3000), "127.0.0.1", () => {
   console.log(`listening on http://127.0.0.1:${(server.address() as AddressInfo).port}`)
 })
-process.once("SIGTERM", () => server.close(() => void purser.close()))
+// Nothing new is taken; charges that are under way are finished and answered, and runs go on at the next start.
+process.once("SIGTERM", () => {
+  server.close()
+  void purser.close()
+})

@@ -33,6 +33,13 @@ app.post<{ Params: { name: string }; Body: Parameters<typeof purser.run>[0]["row
   return reply.type("application/x-ndjson").send(Readable.from(lines()))
 })
 
-app.addHook("onClose", () => purser.close())
+// A body that is no JSON, and whatever else goes wrong on the way, is told in JSON too.
+app.setErrorHandler((error: { readonly statusCode?: number; readonly message: string }, _request, reply) => {
+  const status = error.statusCode ?? 500
+  return reply.status(status).send({ error: status < 500 ? error.message : "it failed inside" })
+})
+
+// Nothing new is taken; charges that are under way are finished and answered, and runs go on at the next start.
+app.addHook("preClose", () => purser.close())
 console.log(`listening on ${await app.listen({ port: Number(process.env["PORT"] ?? 3000), host: "127.0.0.1" })}`)
 process.once("SIGTERM", () => void app.close())

@@ -24,7 +24,17 @@ app.post("/runs/:name", async (context) => {
   })
 })
 
+// A body that is no JSON, and whatever else goes wrong on the way, is told in JSON too.
+app.onError((error) => {
+  const isTheirs = error instanceof SyntaxError
+  return Response.json({ error: isTheirs ? error.message : "it failed inside" }, { status: isTheirs ? 400 : 500 })
+})
+
 const server = serve({ fetch: app.fetch, port: Number(process.env["PORT"] ?? 3000), hostname: "127.0.0.1" }, ({ port }) => {
   console.log(`listening on http://127.0.0.1:${port}`)
 })
-process.once("SIGTERM", () => server.close(() => void purser.close()))
+// Nothing new is taken; charges that are under way are finished and answered, and runs go on at the next start.
+process.once("SIGTERM", () => {
+  server.close()
+  void purser.close()
+})

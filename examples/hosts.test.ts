@@ -72,6 +72,10 @@ for (const file of ["express.ts", "fastify.ts", "hono.ts"]) {
       assert.deepInclude(answers[0]![1], { paid: true, before: true })
       assert.deepInclude(answers[2]![1], { amountMinor: 1000 })
 
+      const broken = yield* post("/charges", '{"customerId":')
+      assert.strictEqual(broken.status, 400)
+      assert.strictEqual(typeof (JSON.parse(broken.text) as { error: unknown }).error, "string")
+
       const event = JSON.stringify({ object: "event", id: "evt_host", type: "payment_intent.succeeded", created: 1_750_000_000, data: { object: { id: "pi_host" } } })
       const at = Math.floor(Date.now() / 1000)
       const signature = createHmac("sha256", secret).update(`${at}.${event}`).digest("hex")

@@ -2,25 +2,44 @@
  * Purser with batteries: the engine, the stores and Stripe from the configuration, as one layer for Effect programs and
  * as one object for programs that do not use Effect.
  */
-import type { CapReport, ChargeOutcome, RefundOutcome } from "@purser/core"
-import { ChargePipeline, DunningHooks, type GivenUp, Refunds, Runs, WebhookHttp } from "@purser/engine"
+import { type ChargeGateway, type ChargeOutcome, type Ledger, type RefundOutcome, RunRegistry, type SpendCap } from "@purser/core"
+import { ChargePipeline, DunningHooks, type GivenUp, Refunds, Runs, stagedDefinition, Sweeper, WebhookHttp } from "@purser/engine"
 import { StripeGateway, StripeRefunds } from "@purser/stripe"
-import { Config, ConfigProvider, Context, Effect, Layer, ManagedRuntime, Option, References, Stream } from "effect"
+import { Config, ConfigProvider, Context, Deferred, Duration, Effect, Layer, ManagedRuntime, Option, References, Stream } from "effect"
+import { type InWork, makeInWork } from "./internal/inWork.ts"
 import {
-  type ChargeStatus, type DunningStarted, type DunningStatus, makeCalls, type PurserStatus, type RebillResult, type RetryResult
+  type CapStatus, type ChargeStatus, type DunningStarted, type DunningStatus, makeCalls, type PurserStatus, type RebillResult, type RetryResult
 } from "./PurserCalls.ts"
 import { PurserEngine } from "./PurserEngine.ts"
-import { type CapFailure, type ChargeFailure, type GiveBackFailure, isPurserError, type PurserResult, type RunFailure, type StatusFailure, type StoreFailure } from "./PurserError.ts"
-import type { ActInput, CapInput, ChargeInput, ChargeName, DunningInput, NewCardInput, RebillRequest, RefundInput, RetryInput } from "./PurserInput.ts"
-import { isOver, type PurserRun, type RunInput, startRun, statusOf } from "./PurserRun.ts"
+import {
+  type CapFailure, type ChargeFailure, type GiveBackFailure, InvalidInput, isPurserError, PurserClosed, type PurserResult, type RunFailure, type StatusFailure, type StoreFailure
+} from "./PurserError.ts"
+import {
+  type ActInput, type CapInput, type ChargeInput, type ChargeName, type DunningInput, type NewCardInput, readTexts, type RebillRequest, type RefundInput, type RetryInput
+} from "./PurserInput.ts"
+import { extendRun, isOver, type PurserRun, type RunInput, startRun, statusOf } from "./PurserRun.ts"
 import { PurserWebhooks } from "./PurserWebhooks.ts"
 import { Stores } from "./Stores.ts"
 import { Telemetry } from "./Telemetry.ts"
 
+const layerOn = (pipeline: Layer.Layer<ChargePipeline, Config.ConfigError, Ledger | SpendCap | ChargeGateway>) =>
+  Layer.mergeAll(pipeline, Refunds.layer).pipe(
+    Layer.provideMerge(Layer.mergeAll(Stores.layerConfig, StripeGateway.layerConfig, StripeRefunds.layer))
+  )
+
 /** The pipeline and refunds on the configured database and Stripe account. */
-const layerConfig = Layer.mergeAll(ChargePipeline.layer, Refunds.layer).pipe(
-  Layer.provideMerge(Layer.mergeAll(Stores.layerConfig, StripeGateway.layerConfig, StripeRefunds.layer))
-)
+const layerConfig = layerOn(ChargePipeline.layer)
+
+/** A charge that was begun comes to its end, though the run, the sweep or the caller that began it is stopped. */
+const keptPipeline = ({ keep }: InWork) =>
+  Layer.effect(ChargePipeline, Effect.map(ChargePipeline, (pipeline) => {
+    const stopped = <A, E>(effect: Effect.Effect<A, E>) => Effect.catchIf(keep(effect), (error) => error instanceof PurserClosed, () => Effect.interrupt)
+    return ChargePipeline.of({
+      ...pipeline,
+      charge: (request) => stopped(pipeline.charge(request)),
+      resume: (charge) => stopped(pipeline.resume(charge))
+    })
+  })).pipe(Layer.provide(ChargePipeline.layer))
 
 /** What can be asked of a running Purser. Each promise rejects with the union that {@link PurserFailures} names, and with nothing else of Purser's. */
 export interface PurserMethods {
@@ -31,7 +50,7 @@ export interface PurserMethods {
   /** Asks once more for a charge that ended unpaid, as its next attempt. */
   readonly retry: (input: RetryInput) => Promise<RetryResult>
   /** Opens the cap of a period and currency; nothing is charged without one. The same figures again change nothing. */
-  readonly openCap: (input: CapInput) => Promise<CapReport>
+  readonly openCap: (input: CapInput) => Promise<CapStatus>
   /** Gives money back, once per refund id; the same id again resolves with the recorded outcome. */
   readonly refund: (input: RefundInput) => Promise<RefundOutcome>
   /** Opens the next revision of a charge that was given back, and charges it; the same call again goes on with it. */
@@ -50,7 +69,10 @@ export interface PurserMethods {
   readonly newCard: (input: NewCardInput) => Promise<number>
   /** Dunning cases, the newest first; those that are open, or all. */
   readonly dunningCases: (input?: { readonly all?: boolean; readonly limit?: number }) => Promise<ReadonlyArray<DunningStatus>>
-  /** Plans the rows, and starts a run over them in this process; the same name again answers the run that has it. */
+  /**
+   * Plans the rows, and starts a run over them in this process; the same name again answers the run that has it. Rows that it does
+   * not have are not passed over then: they are refused, and `extend` adds them.
+   */
   readonly run: (input: RunInput) => Promise<PurserRun>
   /** The run that has this name or id. */
   readonly getRun: (name: string) => Promise<PurserRun>
@@ -88,7 +110,10 @@ export interface PurserHandle extends PurserMethods {
   readonly results: PurserResults
   /** Answers a call of Stripe's webhooks, to be mounted in any server; rejects unless `PURSER_WEBHOOK_SECRET` is set. */
   readonly webhooks: (request: Request) => Promise<Response>
-  /** Finishes what is in work and closes the database. Runs and dunning go on when Purser is started again. */
+  /**
+   * Takes nothing new (`PurserClosed`), finishes the calls and charges that are in work for up to `PURSER_DRAIN_TIMEOUT`, and closes
+   * the database. Whoever follows a run is let go. Runs, dunning and what was cut short go on when Purser is started again.
+   */
   readonly close: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -100,13 +125,11 @@ export interface PurserHooks {
 }
 
 /** Webhooks where a secret is configured. */
-const withWebhooks = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSER_WEBHOOK_SECRET")), (secret) =>
-  Option.isSome(secret) ? PurserWebhooks.layerServing : Layer.empty)).pipe(Layer.provideMerge(layerConfig))
+const webhooks = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSER_WEBHOOK_SECRET")), (secret) =>
+  Option.isSome(secret) ? PurserWebhooks.layerServing : Layer.empty))
 
-const webHandler = Effect.flatMap(Effect.serviceOption(WebhookHttp), (http): Effect.Effect<PurserHandle["webhooks"]> =>
-  Option.isSome(http)
-    ? Effect.provideService(PurserWebhooks.webHandler, WebhookHttp, http.value)
-    : Effect.succeed(() => Promise.reject(new Error("PURSER_WEBHOOK_SECRET is not set"))))
+const webHandler = Effect.flatMap(Effect.serviceOption(WebhookHttp), (http) =>
+  Option.isSome(http) ? Effect.asSome(Effect.provideService(PurserWebhooks.webHandler, WebhookHttp, http.value)) : Effect.succeedNone)
 
 /** A library says little: warnings, unless it is told otherwise. */
 const logLevel = Layer.unwrap(Effect.map(Config.LogLevel("PURSER_LOG_LEVEL").pipe(Config.withDefault("Warn" as const)), (level) =>
@@ -122,8 +145,30 @@ const hooksLayer = ({ dunningGivenUp }: PurserHooks): Layer.Layer<never> =>
 
 const settings = Config.all({
   labels: Config.Literals(["calendar", "opaque"], "PURSER_PERIOD_LABELS").pipe(Config.withDefault("calendar" as const)),
-  dunning: Config.Literals(["on", "off"], "PURSER_DUNNING").pipe(Config.withDefault("off" as const))
+  dunning: Config.Literals(["on", "off"], "PURSER_DUNNING").pipe(Config.withDefault("off" as const)),
+  runs: Config.Literals(["on", "off"], "PURSER_HOST_RUNS").pipe(Config.withDefault("on" as const)),
+  sweep: Config.Literals(["on", "off"], "PURSER_HOST_SWEEP").pipe(Config.withDefault("on" as const)),
+  drain: Config.Duration("PURSER_DRAIN_TIMEOUT").pipe(Config.withDefault(Duration.seconds(10)))
 })
+
+/** Takes up what nobody holds any more, for instance since the host before this one was killed. */
+const sweeping = Effect.scoped(Effect.flatMap(Layer.build(Sweeper.layerNoDeps), (context) => Context.get(context, Sweeper).run))
+
+/** Whether a run of planned rows has been left by whoever had it in work. */
+const hasUnfinishedRuns = Effect.gen(function*() {
+  const runs = yield* (yield* RunRegistry).list({ states: ["waiting", "planned", "running", "canceling"], limit: 1000 })
+  return runs.some(({ definition }) => definition === stagedDefinition)
+})
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null && !Array.isArray(value)
+const checkMade = (config: unknown, hooks: unknown): Effect.Effect<void, InvalidInput> => {
+  if (!isObject(config)) return Effect.fail(new InvalidInput({ detail: "the configuration must be an object of PURSER_ keys" }))
+  const wrong = Object.entries(config).find(([, value]) => typeof value !== "string")?.[0]
+  if (wrong !== undefined) return Effect.fail(new InvalidInput({ detail: `${wrong} must be a text, as in the environment` }))
+  if (!isObject(hooks)) return Effect.fail(new InvalidInput({ detail: "hooks must be an object" }))
+  const hook = "dunningGivenUp" in hooks ? hooks.dunningGivenUp : undefined
+  return hook === undefined || typeof hook === "function" ? Effect.void : Effect.fail(new InvalidInput({ detail: "dunningGivenUp must be a function" }))
+}
 
 /** The calls as Effects, each with the value and the failures that its promise is said to have. */
 type PurserTable = {
@@ -133,60 +178,100 @@ type PurserTable = {
 }
 
 /** Every call of the table, ended by `view`. */
-const throughout = <V extends object>(table: PurserTable, view: (effect: Effect.Effect<unknown, unknown>) => Promise<unknown>): V =>
+const throughout = <V extends object>(table: PurserTable, view: (effect: Effect.Effect<unknown, unknown>, name: string) => Promise<unknown>): V =>
   Object.fromEntries(Object.entries(table).map(([name, call]) =>
-    [name, (...input: ReadonlyArray<unknown>) => view((call as (...input: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown>)(...input))])) as V
+    [name, (...input: ReadonlyArray<unknown>) => view(Effect.suspend(() => (call as (...input: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown>)(...input)), name)])) as V
 
 /** Starts Purser with these configuration keys (`PURSER_DATABASE_URL`, `PURSER_STRIPE_KEY`, …) on top of the environment's. */
 const make = async (config: Readonly<Record<string, string>> = {}, hooks: PurserHooks = {}): Promise<PurserHandle> => {
+  await Effect.runPromise(checkMade(config, hooks))
   const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(config), ConfigProvider.fromEnv())
-  const base = withWebhooks.pipe(Layer.provideMerge(telemetry), Layer.provideMerge(Layer.mergeAll(logLevel, hooksLayer(hooks))), Layer.provideMerge(ConfigProvider.layer(provider)))
+  const [charges, calls, onEngine] = [makeInWork(), makeInWork(), makeInWork()]
+  const base = webhooks.pipe(
+    Layer.provideMerge(layerOn(keptPipeline(charges))),
+    Layer.provideMerge(telemetry),
+    Layer.provideMerge(Layer.mergeAll(logLevel, hooksLayer(hooks))),
+    Layer.provideMerge(ConfigProvider.layer(provider))
+  )
   const runtime = ManagedRuntime.make(base)
-  const { dunning, labels } = await runtime.runPromise(settings)
-  const calls = await runtime.runPromise(makeCalls(labels))
+  const { drain, dunning, labels, runs, sweep } = await runtime.runPromise(settings)
+  const storeCalls = await runtime.runPromise(makeCalls(labels))
   // Only who bills by runs or follows declines up needs the engine, which takes a moment to start.
   const engine = ManagedRuntime.make(PurserEngine.layer.pipe(Layer.provideMerge(base)), { memoMap: runtime.memoMap })
-  const close = () => engine.dispose().then(() => runtime.dispose())
-  if (dunning === "on") await engine.runPromise(Effect.void).catch((error: unknown) => close().then(() => Promise.reject(error)))
+
+  const closing = Deferred.makeUnsafe<never, PurserClosed>()
+  let closed: Promise<void> | undefined
+  const refused = new PurserClosed({ outcome: "not_charged" })
+  const finish = async (bound: Duration.Duration) => {
+    Deferred.doneUnsafe(closing, Effect.fail(refused))
+    const drained = (work: InWork) => runtime.runPromise(work.drain(bound))
+    // A run that is stopped sends nothing more; what it sent comes to its end.
+    await Promise.all([drained(calls), drained(onEngine).then(() => engine.dispose()).then(() => drained(charges))])
+    await runtime.dispose()
+  }
+  const close = () => closed ??= finish(drain)
+
+  const waits = <A, E>(work: InWork, effect: Effect.Effect<A, E>): Effect.Effect<A, E | PurserClosed> =>
+    Effect.suspend((): Effect.Effect<A, E | PurserClosed> => closed === undefined ? work.keep(effect) : Effect.fail(refused))
+  /** A runtime that is disposed runs nothing, also no refusal. */
+  const promised = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => closed === undefined ? runtime.runPromise(effect) : Effect.runPromise(effect)
+
+  const isNeeded = dunning === "on" || (runs === "on" && (await runtime.runPromise(hasUnfinishedRuns)))
+  if (isNeeded) await engine.runPromise(Effect.void).catch((error: unknown) => close().then(() => Promise.reject(error)))
+  if (sweep === "on") runtime.runFork(Effect.raceFirst(sweeping, Effect.ignore(Deferred.await(closing))))
+
+  const engineContext = Effect.orDie(engine.contextEffect)
+  const withEngine = <A, E>(effect: Effect.Effect<A, E, ManagedRuntime.ManagedRuntime.Services<typeof engine>>) =>
+    Effect.flatMap(engineContext, (context) => Effect.provideContext(effect, context))
 
   const handleOf = (runId: string, name: string, isNew: boolean): PurserRun => {
-    const onRuns = <A, E>(use: (runs: Runs["Service"]) => Effect.Effect<A, E>) => engine.runPromise(Effect.flatMap(Runs, use))
-    const status = () => onRuns((runs) => Effect.map(runs.view(runId), statusOf))
-    const progress = Stream.unwrap(Effect.map(Runs, (runs) => Stream.map(runs.watch(runId, "500 millis"), statusOf)))
+    const onRuns = <A, E>(use: (runs: Runs["Service"]) => Effect.Effect<A, E>) => waits(onEngine, withEngine(Effect.flatMap(Runs, use)))
+    const status = onRuns((runs) => Effect.map(runs.view(runId), statusOf))
+    const act = <A, E>(effect: Effect.Effect<A, E>) => promised(Effect.andThen(effect, status))
+    const stopping = (how: "pause" | "cancel") => (reason: string) => act(Effect.andThen(readTexts({ reason }), onRuns((runs) => runs[how](runId, "program", reason))))
+    const progress = Stream.unwrap(Effect.map(Runs, (runs) => Stream.map(runs.watch(runId, "500 millis"), statusOf))).pipe(
+      Stream.interruptWhen(Deferred.await(closing))
+    )
+    const last = waits(onEngine, withEngine(Stream.runLast(Stream.filter(progress, isOver))))
     return {
       runId,
       name,
       isNew,
-      status,
-      done: () => engine.runPromise(Stream.runLast(Stream.filter(progress, isOver))).then((last) => Option.isSome(last) ? last.value : status()),
-      pause: (reason) => onRuns((runs) => runs.pause(runId, "program", reason)).then(status),
-      resume: () => onRuns((runs) => runs.resume(runId, "program")).then(status),
-      cancel: (reason) => onRuns((runs) => runs.cancel(runId, "program", reason)).then(status),
+      status: () => promised(status),
+      done: () => promised(Effect.flatMap(last, (over) => Option.isSome(over) ? Effect.succeed(over.value) : status)),
+      pause: stopping("pause"),
+      resume: () => act(onRuns((runs) => runs.resume(runId, "program"))),
+      cancel: stopping("cancel"),
+      extend: (rows) => act(waits(onEngine, withEngine(extendRun(runId, rows, labels)))),
       async *[Symbol.asyncIterator]() {
+        if (closed !== undefined) throw refused
         yield* Stream.toAsyncIterableWith(progress, await engine.context())
       }
     }
   }
-  const engineContext = Effect.orDie(engine.contextEffect)
   const table: PurserTable = {
-    ...calls,
-    run: (input) =>
-      Effect.flatMap(engineContext, (context) => Effect.provideContext(startRun(input, labels), context)).pipe(
-        Effect.map(({ isNew, runId }) => handleOf(runId, input.name, isNew))
-      ),
+    ...storeCalls,
+    run: (input) => Effect.map(withEngine(startRun(input, labels)), ({ isNew, runId }) => handleOf(runId, input.name, isNew)),
     getRun: (name) =>
-      Effect.flatMap(engineContext, (context) => Context.get(context, Runs).view(name)).pipe(
+      Effect.andThen(readTexts({ name }), withEngine(Effect.flatMap(Runs, (runs) => runs.view(name)))).pipe(
         Effect.map(({ run }) => handleOf(run.runId, run.name, false))
       )
   }
+  const waiting = <A, E>(effect: Effect.Effect<A, E>, name: string) => waits(name in storeCalls ? calls : onEngine, effect)
+  const handler = await runtime.runPromise(webHandler)
+  const answer = (request: Request): Effect.Effect<Response, InvalidInput> => {
+    if (Option.isNone(handler)) return Effect.fail(new InvalidInput({ detail: "PURSER_WEBHOOK_SECRET is not set" }))
+    if (!(request instanceof Request)) return Effect.fail(new InvalidInput({ detail: "webhooks takes the web's Request" }))
+    return Effect.promise(() => handler.value(request))
+  }
   return {
-    ...throughout<PurserMethods>(table, (effect) => runtime.runPromise(effect)),
-    results: throughout<PurserResults>(table, (effect) =>
-      runtime.runPromise(Effect.match(effect, {
+    ...throughout<PurserMethods>(table, (effect, name) => promised(waiting(effect, name))),
+    results: throughout<PurserResults>(table, (effect, name) =>
+      promised(Effect.match(waiting(effect, name), {
         onFailure: (error) => ({ _tag: "Failure", error }),
         onSuccess: (value) => ({ _tag: "Success", value })
       }))),
-    webhooks: await runtime.runPromise(webHandler),
+    webhooks: (request) => promised(waits(calls, Effect.suspend(() => answer(request)))),
     close,
     [Symbol.asyncDispose]: close
   }

@@ -5,10 +5,11 @@ import {
 } from "@purser/core"
 import { ChargePipeline, isRetryableState, retryCharge, Refunds } from "@purser/engine"
 import { Effect } from "effect"
-import type { CapFailure, ChargeFailure, GiveBackFailure, StatusFailure, StoreFailure } from "./PurserError.ts"
+import { type MinorUnits, plain, type Plain } from "./internal/plain.ts"
+import { type CapFailure, type ChargeFailure, type GiveBackFailure, InvalidInput, type StatusFailure, type StoreFailure } from "./PurserError.ts"
 import {
-  type ActInput, type CapInput, type ChargeInput, type ChargeName, decoding, type DunningInput, type NewCardInput, onlyFieldsOf, type PeriodLabels, readAmount, readCharge,
-  readCurrency, readName, readPeriod, readTotal, type RebillRequest, type RefundInput, type RetryInput
+  type ActInput, type CapInput, type ChargeInput, type ChargeName, decoding, type DunningInput, type NewCardInput, onlyFieldsOf, type PeriodLabels, readAct, readAmount, readCharge,
+  readCurrency, readName, readPeriod, readTexts, readTotal, type RebillRequest, type RefundInput, type RetryInput
 } from "./PurserInput.ts"
 
 /** What came of a billing anew: why no revision was opened, or the revision and the outcome of its charge. */
@@ -40,17 +41,20 @@ export interface StateCount {
   readonly currency: string
   readonly state: ChargeState
   readonly charges: number
-  readonly amountMinor: bigint
-  readonly receivedMinor: bigint
+  readonly amountMinor: MinorUnits
+  readonly receivedMinor: MinorUnits
   readonly quarantined: number
 }
+
+/** A cap, as JSON can hold it. */
+export type CapStatus = Plain<CapReport>
 
 /** How the ledger stands. */
 export interface PurserStatus {
   /** Pauses in force; charging rests while there are any. */
   readonly pauses: ReadonlyArray<Pause>
   readonly charges: ReadonlyArray<StateCount>
-  readonly caps: ReadonlyArray<CapReport>
+  readonly caps: ReadonlyArray<CapStatus>
 }
 
 /** A dunning case, and how its charge stands. */
@@ -63,6 +67,7 @@ export type DunningStarted =
 
 type Calls = ChargePipeline | ChargePause | DunningBook | Ledger | RefundLedger | Refunds | SpendCap
 
+const casesMax = 1_000_000
 const actor = (input: { readonly actor?: string }) => input.actor ?? "program"
 const decodeRefund = decoding(RefundRequest)
 
@@ -80,6 +85,7 @@ export const makeCalls = Effect.fnUntraced(function*(labels: PeriodLabels) {
   const pausing = (act: "pause" | "resume") =>
     call(Effect.fnUntraced(function*(input: ActInput): Effect.fn.Return<boolean, StoreFailure, Calls> {
       yield* onlyFieldsOf.act(input)
+      yield* readAct(input)
       return yield* (yield* ChargePause)[act]({ cause: "person", actor: actor(input), reason: input.reason })
     }))
 
@@ -94,23 +100,25 @@ export const makeCalls = Effect.fnUntraced(function*(labels: PeriodLabels) {
     })),
     retry: call(Effect.fnUntraced(function*(input: RetryInput): Effect.fn.Return<RetryResult, ChargeFailure, Calls> {
       yield* onlyFieldsOf.retry(input)
+      yield* readAct(input)
       const record = yield* (yield* Ledger).find(yield* readName(input, labels))
       if (record === undefined || !isRetryableState(record.state)) return { _tag: "NotRetried", state: record?.state ?? null }
       const outcome = yield* retryCharge(record, { actor: actor(input), reason: input.reason, paymentMethod: input.paymentMethod })
       return outcome === undefined ? { _tag: "NotRetried", state: "claimed" } : { _tag: "Retried", outcome }
     })),
-    openCap: call(Effect.fnUntraced(function*(input: CapInput): Effect.fn.Return<CapReport, CapFailure, Calls> {
+    openCap: call(Effect.fnUntraced(function*(input: CapInput): Effect.fn.Return<CapStatus, CapFailure, Calls> {
       yield* onlyFieldsOf.cap(input)
-      return yield* (yield* SpendCap).open({
+      return plain(yield* (yield* SpendCap).open({
         namespace: input.namespace ?? defaultNamespace,
         billingPeriod: yield* readPeriod(input.billingPeriod, labels),
         currency: yield* readCurrency(input.currency),
         expectedMinor: yield* readTotal(input.expectedMinor),
         headroomPercent: input.headroomPercent ?? defaultHeadroomPercent
-      })
+      }))
     })),
     refund: call(Effect.fnUntraced(function*(input: RefundInput): Effect.fn.Return<RefundOutcome, GiveBackFailure, Calls> {
       yield* onlyFieldsOf.refund(input)
+      yield* readAct(input)
       return yield* (yield* Refunds).refund(yield* decodeRefund({
         chargeKey: yield* readName(input, labels),
         refundId: input.refundId ?? firstRefundId,
@@ -123,6 +131,7 @@ export const makeCalls = Effect.fnUntraced(function*(labels: PeriodLabels) {
     })),
     rebill: call(Effect.fnUntraced(function*(input: RebillRequest): Effect.fn.Return<RebillResult, ChargeFailure, Calls> {
       yield* onlyFieldsOf.rebill(input)
+      yield* readAct(input)
       const { amountMinor, paymentMethod, reason, stripeCustomerId, unrefunded } = input
       const answer = yield* (yield* RefundLedger).rebill({
         chargeKey: yield* readName(input, labels),
@@ -143,26 +152,32 @@ export const makeCalls = Effect.fnUntraced(function*(labels: PeriodLabels) {
       const period = input?.billingPeriod === undefined ? undefined : yield* readPeriod(input.billingPeriod, labels)
       return {
         pauses: yield* (yield* ChargePause).inForce,
-        charges: yield* (yield* Ledger).report(period),
-        caps: yield* (yield* SpendCap).report(period)
+        charges: (yield* (yield* Ledger).report(period)).map(plain),
+        caps: (yield* (yield* SpendCap).report(period)).map(plain)
       }
     })),
     startDunning: call(Effect.fnUntraced(function*(input: DunningInput): Effect.fn.Return<DunningStarted, StoreFailure, Calls> {
       yield* onlyFieldsOf.dunning(input)
+      yield* readAct(input)
       return yield* (yield* DunningBook).open(yield* readName(input, labels), { actor: actor(input), reason: input.reason })
     })),
     cancelDunning: call(Effect.fnUntraced(function*(input: DunningInput): Effect.fn.Return<boolean, StoreFailure, Calls> {
       yield* onlyFieldsOf.dunning(input)
+      yield* readAct(input)
       const book = yield* DunningBook
       const open = (yield* book.casesOf(yield* readName(input, labels))).find((view) => view.case.state === "open")
       return open !== undefined && (yield* book.close(open.case.caseId, "canceled", { actor: actor(input), reason: input.reason }))
     })),
     newCard: call(Effect.fnUntraced(function*(input: NewCardInput): Effect.fn.Return<number, StoreFailure, Calls> {
       yield* onlyFieldsOf.newCard(input)
+      yield* readAct(input)
+      yield* readTexts({ stripeCustomerId: input.stripeCustomerId }, { paymentMethod: input.paymentMethod })
       return yield* (yield* DunningBook).offer(input.stripeCustomerId, input.paymentMethod ?? null, { actor: actor(input), reason: input.reason })
     })),
     dunningCases: call(Effect.fnUntraced(function*(input?: { readonly all?: boolean; readonly limit?: number }): Effect.fn.Return<ReadonlyArray<DunningStatus>, StoreFailure, Calls> {
-      const views = yield* (yield* DunningBook).list({ onlyOpen: input?.all !== true, limit: input?.limit ?? 100 })
+      const limit = input?.limit ?? 100
+      if (!Number.isSafeInteger(limit) || limit < 1 || limit > casesMax) return yield* new InvalidInput({ detail: `limit must be a whole number from 1 to ${casesMax}` })
+      const views = yield* (yield* DunningBook).list({ onlyOpen: input?.all !== true, limit })
       return views.map((view) => ({ ...view.case, charge: statusOf(view.record) }))
     }))
   }

@@ -3,7 +3,7 @@
  * `purser runner` elsewhere where there is one. It charges with the program's own pipeline, and needs no transport.
  */
 import { ChargeClient, type ChargeGateway, type ChargePause, type DunningBook, type Ledger, type RunLedger, type RunRegistry, type RunStash, type SpendCap } from "@purser/core"
-import { BillingRun, ChargePipeline, layerRunWorkflow, RunDefinitions, Runs, Sweeper } from "@purser/engine"
+import { BillingRun, ChargePipeline, layerRunTending, layerRunWorkflow, RunDefinitions, Runs, Sweeper } from "@purser/engine"
 import type { Database } from "@purser/postgres"
 import { type Config, Effect, Layer } from "effect"
 import type { SocketServer } from "effect/socket"
@@ -24,7 +24,7 @@ export const PurserEngine: {
   /** The same, with definitions of the program's own. */
   readonly layerNoDefinitions: Layer.Layer<BillingRun | Runs, Config.ConfigError | SocketServer.SocketServerError, EngineNeeds | RunDefinitions>
 } = (() => {
-  const on = (runner: typeof Runner.layer) => Layer.mergeAll(layerRunWorkflow, PurserDunning.layerServing).pipe(
+  const on = (runner: typeof Runner.layer) => Layer.mergeAll(layerRunTending.pipe(Layer.provideMerge(layerRunWorkflow)), PurserDunning.layerServing).pipe(
     Layer.provideMerge(Runs.layer),
     Layer.provide(Sweeper.layerNoDeps),
     Layer.provideMerge(BillingRun.layer.pipe(Layer.provide(inProcess))),

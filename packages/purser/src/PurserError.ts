@@ -23,18 +23,39 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("@purser/purs
   }
 }
 
+/**
+ * The object is closed: `not_charged` was asked of it afterwards, and nothing was begun. `unknown` was in work when
+ * `PURSER_DRAIN_TIMEOUT` was over: the next process goes on with it, and answers whoever asks the same again.
+ */
+export class PurserClosed extends Schema.TaggedError<PurserClosed>("@purser/purser/PurserClosed")("PurserClosed", {
+  outcome: Schema.Literals(["not_charged", "unknown"])
+}) {
+  override get message() {
+    return this.outcome === "not_charged"
+      ? "this Purser is closed: nothing was begun"
+      : "this Purser was closed before the call came to its end: the next process goes on with it"
+  }
+  /** By another process, or by the next one. */
+  get isRetryable() {
+    return true
+  }
+}
+
+/** What every call may fail with. */
+export type CallFailure = InvalidInput | PurserClosed
+
 /** Failures of charging: `charge`, `retry`, `rebill`. */
-export type ChargeFailure = PipelineError | InvalidInput
+export type ChargeFailure = PipelineError | CallFailure
 /** Failures of the cap: `openCap`. */
-export type CapFailure = SpendCapError | InvalidInput
+export type CapFailure = SpendCapError | CallFailure
 /** Failures of giving money back: `refund`. */
-export type GiveBackFailure = EngineRefundFailure | InvalidInput
+export type GiveBackFailure = EngineRefundFailure | CallFailure
 /** Failures of the store alone: `pause`, `resume`, dunning. */
-export type StoreFailure = LedgerError | InvalidInput
+export type StoreFailure = LedgerError | CallFailure
 /** Failures of `status`. */
-export type StatusFailure = LedgerError | SpendCapError | InvalidInput
+export type StatusFailure = LedgerError | SpendCapError | CallFailure
 /** Failures of runs. */
-export type RunFailure = RunError | LedgerError | SpendCapError | InvalidInput
+export type RunFailure = RunError | LedgerError | SpendCapError | CallFailure
 
 /** Everything that a call can fail with. */
 export type PurserError = ChargeFailure | CapFailure | GiveBackFailure | StatusFailure | RunFailure
@@ -43,6 +64,7 @@ const tags: Readonly<Record<PurserError["_tag"], true>> = {
   ChargeError: true,
   InvalidInput: true,
   LedgerError: true,
+  PurserClosed: true,
   RefundError: true,
   RunError: true,
   SpendCapError: true

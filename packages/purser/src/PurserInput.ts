@@ -107,6 +107,22 @@ export const onlyFieldsOf = {
   })
 }
 
+const isText = (value: unknown): value is string => typeof value === "string" && value !== ""
+
+/** Refuses what must be a text and is none; a field that may be left out is `optional`. */
+export const readTexts = (required: Readonly<Record<string, unknown>>, optional: Readonly<Record<string, unknown>> = {}): Effect.Effect<void, InvalidInput> => {
+  const isWrong = ([, value]: readonly [string, unknown]) => !isText(value)
+  const wrong = Object.entries(required).find(isWrong) ?? Object.entries(optional).filter(([, value]) => value !== undefined).find(isWrong)
+  return wrong === undefined ? Effect.void : Effect.fail(invalid(`${wrong[0]} must be a text that is not empty`))
+}
+
+/** Why, and who. */
+export const readAct = ({ actor, reason }: ActInput): Effect.Effect<void, InvalidInput> => readTexts({ reason }, { actor })
+
+/** An array, or what may be left out. */
+export const readList = <A>(list: ReadonlyArray<A> | undefined, field: string): Effect.Effect<ReadonlyArray<A>, InvalidInput> =>
+  list === undefined || Array.isArray(list) ? Effect.succeed(list ?? []) : Effect.fail(invalid(`${field} must be an array`))
+
 /** Decodes by a schema; what does not fit is `InvalidInput` in the schema's words. */
 export const decoding = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownEffect(schema)
@@ -147,6 +163,7 @@ export const readCharge = Effect.fnUntraced(function*(input: ChargeInput, labels
 
 /** The key of the charge that is meant. */
 export const readName = Effect.fnUntraced(function*(input: ChargeName, labels: PeriodLabels): Effect.fn.Return<ChargeKey, InvalidInput> {
+  if (typeof input !== "object" || input === null) return yield* invalid("a charge is named by an object of customerId, billingPeriod and, where it has one, item")
   const { customerId, item, namespace = defaultNamespace, revision } = input
   for (const [field, id] of [["customerId", customerId], ["item", item], ["namespace", namespace]] as const) {
     const problem = id === undefined && field === "item" ? undefined : typeof id === "string" ? idProblem(id) : "is not a text"

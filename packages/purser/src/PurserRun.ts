@@ -5,11 +5,12 @@
  * The rows are read and planned before the run is registered, so that what was handed over is in the ledger and outlives this
  * process. A run belongs to the database and not to the object: whoever has its name can watch, pause and cancel it.
  */
-import { type BillingPeriod, ChargeRequest, defaultNamespace, isRunOver, RunRegistry, type RunRow, type RunState } from "@purser/core"
-import { BillingRun, decideFor, newRunId, RunOptions, Runs, type RunView, stagedDefinition } from "@purser/engine"
+import { ChargeRequest, defaultNamespace, isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunRow, type RunState } from "@purser/core"
+import { BillingRun, decideFor, newRunId, RunError, RunOptions, Runs, RunStateRefused, type RunView, stagedDefinition, UnknownRun } from "@purser/engine"
 import { Effect, Schema, Stream } from "effect"
+import { minorUnits, type MinorUnits } from "./internal/plain.ts"
 import { InvalidInput, type RunFailure } from "./PurserError.ts"
-import { type ChargeInput, onlyFieldsOf, type PeriodLabels, readCharge, readCurrency, readPeriod, readTotal } from "./PurserInput.ts"
+import { type ChargeInput, onlyFieldsOf, type PeriodLabels, readCharge, readCurrency, readList, readPeriod, readTexts, readTotal } from "./PurserInput.ts"
 
 /** What a period's charges should add up to. */
 export interface ExpectedTotal {
@@ -21,7 +22,7 @@ export interface ExpectedTotal {
 
 /** A run that is to be. */
 export interface RunInput {
-  /** Given once: the same name again answers the run that has it, and charges nobody. */
+  /** Given once: the same name again answers the run that has it, and charges nobody. Rows that this run does not have are refused then. */
   readonly name: string
   readonly rows: Iterable<ChargeInput> | AsyncIterable<ChargeInput>
   /** Totals by period and currency. Without any, a cap that is open stays, and else the rows' own total is expected. */
@@ -56,7 +57,7 @@ export interface RunStatus {
   readonly state: RunState
   readonly counts: RunCounts
   /** What was received, by currency, in minor units. */
-  readonly receivedMinor: Readonly<Record<string, bigint>>
+  readonly receivedMinor: Readonly<Record<string, MinorUnits>>
   /** Why it failed, or what a person should know. */
   readonly detail: string | null
 }
@@ -75,6 +76,8 @@ export interface PurserRun extends AsyncIterable<RunStatus> {
   readonly resume: () => Promise<RunStatus>
   /** Sends nothing more, ever; what was sent is settled, the rest is not started. */
   readonly cancel: (reason: string) => Promise<RunStatus>
+  /** Late rows for a run that is over: those whose identity it does not have are planned under the caps that are open, and charged. */
+  readonly extend: (rows: RunInput["rows"]) => Promise<RunStatus>
 }
 
 const kinds: Readonly<Record<string, Exclude<keyof RunCounts, "rows">>> = {
@@ -92,23 +95,24 @@ const kinds: Readonly<Record<string, Exclude<keyof RunCounts, "rows">>> = {
 /** A run in the words of this page. */
 export const statusOf = ({ counted, run: { detail, name, runId, state } }: RunView): RunStatus => {
   const counts = { rows: 0, open: 0, succeeded: 0, declined: 0, rejected: 0, processing: 0, requiresAction: 0, other: 0 }
-  const receivedMinor: Record<string, bigint> = {}
+  const received: Record<string, bigint> = {}
   for (const total of counted) {
     counts.rows += total.rows
     counts[kinds[total.state] ?? "other"] += total.rows
-    receivedMinor[total.currency] = (receivedMinor[total.currency] ?? 0n) + total.receivedMinor
+    received[total.currency] = (received[total.currency] ?? 0n) + total.receivedMinor
   }
-  return { runId, name, state, counts, receivedMinor, detail }
+  return { runId, name, state, counts, receivedMinor: Object.fromEntries(Object.entries(received).map(([currency, sum]) => [currency, minorUnits(sum)])), detail }
 }
 
 const chunkSize = 500
-const decodeOptions = Schema.decodeUnknownEffect(RunOptions)
+const decodeOptions = Schema.decodeUnknownEffect(Schema.toCodecJson(RunOptions))
+const readOptions = (options: unknown) => Effect.mapError(decodeOptions(options), ({ message }) => new InvalidInput({ detail: message }))
 
 const isSource = (rows: unknown) => typeof rows === "object" && rows !== null && (Symbol.iterator in rows || Symbol.asyncIterator in rows)
 const isAsync = (rows: RunInput["rows"]): rows is AsyncIterable<ChargeInput> => Symbol.asyncIterator in rows
 
 /** The rows in order; what the program's own iterator throws is told as what it is. */
-const rowsOf = (input: RunInput, labels: PeriodLabels, early: ReadonlySet<BillingPeriod>): Stream.Stream<ReadonlyArray<RunRow>, InvalidInput> => {
+const rowsOf = (input: Pick<RunInput, "name" | "rows">, labels: PeriodLabels, early: ReadonlySet<string>): Stream.Stream<ReadonlyArray<RunRow>, InvalidInput> => {
   let line = 0
   const { rows } = input
   const source = isAsync(rows)
@@ -126,20 +130,49 @@ const rowsOf = (input: RunInput, labels: PeriodLabels, early: ReadonlySet<Billin
   )
 }
 
+const page = 1000
+/** Refuses rows that the run of this name does not have, or has with another amount: answering it would leave them out without a word. */
+const sameRows = Effect.fnUntraced(function*(run: RunRecord, rows: Stream.Stream<ReadonlyArray<RunRow>, InvalidInput>): Effect.fn.Return<void, InvalidInput | LedgerError, RunLedger> {
+  const book = yield* RunLedger
+  const known = new Map<string, string>()
+  const terms = ({ amountMinor, currency }: ChargeRequest) => `${amountMinor} ${currency}`
+  for (let after = 0;;) {
+    const found = yield* book.report(run.runId, after, page)
+    for (const { chargeKey, request } of found) known.set(chargeKey, terms(request))
+    if (found.length < page) break
+    after = found[found.length - 1]!.line
+  }
+  const others: Array<number> = []
+  yield* Stream.runForEach(rows, (chunk) =>
+    Effect.sync(() => {
+      for (const { chargeKey, line, request } of chunk) if (known.get(chargeKey) !== terms(request)) others.push(line)
+    }))
+  if (others.length > 0) {
+    return yield* new InvalidInput({
+      detail: `the run "${run.name}" is there already, and ${others.length} of these rows are not among its own (the first is row ${others[0]!}): extend(rows) adds late rows, another name is another run`
+    })
+  }
+})
+
+const checkSource = (rows: unknown) =>
+  isSource(rows) ? Effect.void : Effect.fail(new InvalidInput({ detail: "rows must be an array, or anything else that can be iterated" }))
+
 /** Plans the rows and starts the run, or answers the one that has the name. */
 export const startRun = Effect.fn("PurserRun.start")(function*(
   input: RunInput,
   labels: PeriodLabels
-): Effect.fn.Return<{ readonly runId: string; readonly isNew: boolean }, RunFailure, BillingRun | RunRegistry | Runs> {
+): Effect.fn.Return<{ readonly runId: string; readonly isNew: boolean }, RunFailure, BillingRun | RunLedger | RunRegistry | Runs> {
   const registry = yield* RunRegistry
   const runs = yield* Runs
   yield* onlyFieldsOf.run(input)
   if (typeof input.name !== "string" || input.name === "") return yield* new InvalidInput({ detail: "a run needs a name" })
-  if (!isSource(input.rows)) return yield* new InvalidInput({ detail: "rows must be an array, or anything else that can be iterated" })
+  yield* readTexts({}, { actor: input.actor })
+  yield* checkSource(input.rows)
+  const allowPeriods = yield* Effect.forEach(yield* readList(input.allowPeriods, "allowPeriods"), (text) => readPeriod(text, labels))
+  const rows = rowsOf(input, labels, new Set(allowPeriods))
   const known = yield* registry.find(input.name)
-  if (known !== undefined) return { runId: known.runId, isNew: false }
-  const allowPeriods = yield* Effect.forEach(input.allowPeriods ?? [], (text) => readPeriod(text, labels))
-  const expected = yield* Effect.forEach(input.expected ?? [], ({ billingPeriod, currency, expectedMinor, namespace }) =>
+  if (known !== undefined) return yield* Effect.as(sameRows(known, rows), { runId: known.runId, isNew: false })
+  const expected = yield* Effect.forEach(yield* readList(input.expected, "expected"), ({ billingPeriod, currency, expectedMinor, namespace }) =>
     Effect.all({
       billingPeriod: readPeriod(billingPeriod, labels),
       currency: readCurrency(currency),
@@ -149,21 +182,43 @@ export const startRun = Effect.fn("PurserRun.start")(function*(
   const { actor = "program", closePeriod = false, concurrency, name, overCap = "refuse" } = input
   // A plain program has no reader of the processor's account beside it; `purser reconcile` compares.
   const options = { allowPeriods, expected, overCap, closePeriod, reconcile: false, ...(concurrency === undefined ? {} : { concurrency }) }
-  const read = yield* Effect.mapError(decodeOptions(options), ({ message }) => new InvalidInput({ detail: message }))
+  const read = yield* readOptions(options)
   const runId = yield* newRunId
-  yield* (yield* BillingRun).plan({
-    runId,
-    source: name,
-    rows: rowsOf(input, labels, new Set(allowPeriods)),
-    decide: decideFor(read),
-    overCap
-  })
+  yield* (yield* BillingRun).plan({ runId, source: name, rows, decide: decideFor(read), overCap })
   const { isNew, run } = yield* Effect.catchTag(
     runs.start({ name, definition: stagedDefinition, params: null, options, actor, plannedAs: runId }),
     "SchemaError",
     ({ message }) => Effect.fail(new InvalidInput({ detail: message }))
   )
   return { runId: run.runId, isNew }
+})
+
+/** Plans late rows behind those of a run that is over, and opens its next round. */
+export const extendRun = Effect.fn("PurserRun.extend")(function*(
+  runId: string,
+  rows: RunInput["rows"],
+  labels: PeriodLabels
+): Effect.fn.Return<void, RunFailure, BillingRun | RunLedger | RunRegistry | Runs> {
+  yield* checkSource(rows)
+  const run = yield* (yield* RunRegistry).find(runId)
+  if (run === undefined) return yield* new RunError({ reason: new UnknownRun({ run: runId }) })
+  const { definition, name, round, state } = run
+  if (!isRunOver(state) || definition !== stagedDefinition) {
+    const stands = isRunOver(state) ? `made by the definition "${definition}"` : state
+    return yield* new RunError({ reason: new RunStateRefused({ run: name, state: stands, act: "extended" }) })
+  }
+  const options = yield* readOptions(run.options)
+  yield* (yield* BillingRun).plan({
+    runId: `${runId}/${round + 1}`,
+    source: name,
+    rows: rowsOf({ name, rows }, labels, new Set(options.allowPeriods)),
+    // What was expected of the first rows was met by them: late ones have to fit under the cap that is open.
+    decide: decideFor(RunOptions.make({ ...options, expected: [] })),
+    overCap: options.overCap,
+    extends: runId
+  })
+  // The same rows again, when they are all settled, are no round.
+  if ((yield* (yield* RunLedger).pending(runId, 0, 1)).length > 0) yield* (yield* Runs).extend({ run: runId, actor: "program" })
 })
 
 /** What is told of a run that is over. */

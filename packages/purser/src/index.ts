@@ -1,10 +1,11 @@
 /** Purser with batteries included. */
 export * from "./Purser.ts"
-export { type ChargeStatus, type DunningStarted, type DunningStatus, type PurserStatus, type RebillResult, type RetryResult, type StateCount } from "./PurserCalls.ts"
+export { type CapStatus, type ChargeStatus, type DunningStarted, type DunningStatus, type PurserStatus, type RebillResult, type RetryResult, type StateCount } from "./PurserCalls.ts"
 export * from "./PurserDunning.ts"
 export * from "./PurserEngine.ts"
 export * from "./PurserError.ts"
 export { type ActInput, type CapInput, type ChargeInput, type ChargeName, type DunningInput, type NewCardInput, type RebillRequest, type RefundInput, type RetryInput } from "./PurserInput.ts"
+export { type MinorUnits } from "./internal/plain.ts"
 export { type ExpectedTotal, type PurserRun, type RunCounts, type RunInput, type RunStatus } from "./PurserRun.ts"
 export * from "./PurserWebhooks.ts"
 export * from "./QueryRun.ts"

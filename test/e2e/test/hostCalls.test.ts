@@ -37,6 +37,8 @@ const advice = (error: PurserError): string => {
   switch (error._tag) {
     case "InvalidInput":
       return error.detail
+    case "PurserClosed":
+      return error.outcome
     case "ChargeError":
       return error.reason._tag === "RateLimited" ? `in ${error.reason.retryAfterMs} ms` : error.reason.message
     case "LedgerError":
@@ -76,6 +78,38 @@ describe("Purser.make", () => {
     assert.isUndefined(await purser.find(row(9)))
   })
 
+  hosted("refuses what is not what is asked for by name, whichever call it is", async (purser) => {
+    const name = { customerId: "c1", billingPeriod: period }
+    const run = await purser.run({ name: "one", rows: [row(1)] })
+    type Wrong = (purser: Record<string, (...input: ReadonlyArray<unknown>) => Promise<unknown>>) => Promise<unknown>
+    const wrong: ReadonlyArray<readonly [string, Wrong]> = [
+      ["reason", ({ startDunning }) => startDunning!(name)],
+      ["reason", ({ cancelDunning }) => cancelDunning!({ ...name, reason: "" })],
+      ["reason", ({ newCard }) => newCard!({})],
+      ["stripeCustomerId", ({ newCard }) => newCard!({ reason: "x" })],
+      ["paymentMethod", ({ newCard }) => newCard!({ stripeCustomerId: "cus_1", paymentMethod: 7, reason: "x" })],
+      ["reason", ({ pause }) => pause!({})],
+      ["actor", ({ pause }) => pause!({ reason: "x", actor: 7 })],
+      ["reason", ({ retry }) => retry!(name)],
+      ["object", ({ find }) => find!()],
+      ["limit", ({ dunningCases }) => dunningCases!({ limit: "all" })],
+      ["name", ({ getRun }) => getRun!()],
+      ["expected", ({ run }) => run!({ name: "two", rows: [], expected: 5 })],
+      ["allowPeriods", ({ run }) => run!({ name: "two", rows: [], allowPeriods: period })],
+      ["reason", () => (run as unknown as Record<string, (reason: number) => Promise<unknown>>)["pause"]!(7)],
+      ["reason", () => (run as unknown as Record<string, () => Promise<unknown>>)["cancel"]!()],
+      ["rows", () => run.extend(5 as unknown as ReadonlyArray<ChargeInput>)],
+      ["PURSER_WEBHOOK_SECRET", () => purser.webhooks(new Request("http://x/", { method: "POST" }))],
+      ["configuration", () => Purser.make(5 as unknown as Record<string, string>)],
+      ["PURSER_LEASE", () => Purser.make({ PURSER_LEASE: 5 } as unknown as Record<string, string>)],
+      ["dunningGivenUp", () => Purser.make({}, { dunningGivenUp: 5 } as unknown as object)]
+    ]
+    for (const [word, call] of wrong) {
+      const error: unknown = await call(purser as unknown as Parameters<Wrong>[0]).then(() => undefined, (error: unknown) => error)
+      assert.isTrue(isPurserError(error) && error._tag === "InvalidInput" && error.detail.includes(word), `${word}: ${String(error)}`)
+    }
+  })
+
   hosted("pauses, tells how it stands, resumes, and asks once more for a decline", async (purser, sim) => {
     await purser.openCap({ billingPeriod: period, currency: "usd", expectedMinor: 5000 })
     const declined = await purser.charge(row(1, "pm_card_chargeDeclinedExpiredCard"))
@@ -84,7 +118,7 @@ describe("Purser.make", () => {
     assert.isFalse(await purser.pause({ reason: "an incident" }))
     const paused = await purser.status({ billingPeriod: period })
     assert.deepInclude(paused.pauses[0], { cause: "person", actor: "program", reason: "an incident" })
-    assert.deepInclude(paused.charges[0], { state: "declined", charges: 1, amountMinor: 1000n, receivedMinor: 0n })
+    assert.deepInclude(paused.charges[0], { state: "declined", charges: 1, amountMinor: 1000, receivedMinor: 0 })
     const waiting = purser.charge(row(2))
     assert.isTrue(await purser.resume({ reason: "over" }))
     assert.strictEqual((await waiting)._tag, "Succeeded")
@@ -101,16 +135,30 @@ describe("Purser.make", () => {
     const seen: Array<RunStatus> = []
     for await (const status of run) seen.push(status)
     const last = seen.at(-1)!
-    assert.deepInclude(last, { name: "july", state: "finished", receivedMinor: { usd: 30_000n } })
+    assert.deepInclude(last, { name: "july", state: "finished", receivedMinor: { usd: 30_000 } })
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(await run.status())), last)
+    assert.strictEqual(typeof JSON.stringify(await purser.status()), "string")
     assert.deepInclude(last.counts, { rows: 31, open: 0, succeeded: 30, declined: 1 })
     assert.deepStrictEqual(await run.done(), last)
-    const again = await purser.run({ name: "july", rows: rows(40) })
+    const again = await purser.run({ name: "july", rows: rows(20) })
     assert.deepStrictEqual([again.isNew, again.runId, (await again.done()).counts.rows], [false, run.runId, 31])
     assert.deepStrictEqual((await purser.getRun("july")).runId, run.runId)
     const unknown = await purser.results.getRun("august")
     assert.strictEqual(unknown._tag === "Failure" && unknown.error._tag === "RunError" ? unknown.error.reason._tag : "", "UnknownRun")
+    // Rows that the run does not have are not passed over: they are refused, or added by name.
+    const late = await purser.results.run({ name: "july", rows: [...rows(30), row(40), row(41)] })
+    assert.match(late._tag === "Failure" ? late.error.message : "", /2 of these rows are not among its own \(the first is row 31\)/)
+    const dearer = await purser.results.run({ name: "july", rows: [{ ...row(3), amountMinor: 1001 }] })
+    assert.match(dearer._tag === "Failure" ? dearer.error.message : "", /1 of these rows are not/)
+    assert.strictEqual((await books(sim)).filter(({ payments }) => payments > 0).length, 30)
+    await run.extend([...rows(30), row(40), row(41)])
+    assert.deepInclude((await run.done()).counts, { rows: 33, open: 0, succeeded: 32, declined: 1 })
+    assert.deepInclude(await run.extend([row(40)]), { state: "finished" })
+    const tooMuch: unknown = await run.extend(rows(60)).then(() => undefined, (error: unknown) => error)
+    assert.strictEqual(isPurserError(tooMuch) && tooMuch._tag === "RunError" ? tooMuch.reason._tag : "", "TotalOverCap")
+    assert.deepInclude((await run.status()).counts, { rows: 33 })
     const paid = (await books(sim)).filter(({ payments }) => payments > 0)
-    assert.deepStrictEqual([paid.length, paid.every(({ payments }) => payments === 1)], [30, true])
+    assert.deepStrictEqual([paid.length, paid.every(({ payments }) => payments === 1)], [32, true])
   })
 
   hosted("takes rows as they come, and starts nothing when their source fails or one of them is wrong", async (purser, sim) => {
