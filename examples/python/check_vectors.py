@@ -2,6 +2,7 @@
 import json
 import sys
 
+import producer
 import purser_client as client
 
 vectors = json.load(open(sys.argv[1], encoding="utf-8"))
@@ -20,6 +21,13 @@ for one in vectors["keys"]:
 for one in vectors["periods"]:
     if one["read"] is not None:
         same(one["written"], client.period_of(one["written"]), one["read"])
+same("exponents", producer.DIGITS, vectors["exponents"])
+for one in vectors["amounts"]:
+    try:
+        read = producer.money(one["amount"], one["currency"])[0]
+    except ValueError:
+        read = None
+    same(f"{one['amount']} {one['currency']}", read, one["amount_minor"])
 for one in vectors["joined"]:
     if one["written_by_clients"]:
         frame = json.loads(one["request"])

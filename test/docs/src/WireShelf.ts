@@ -3,8 +3,8 @@
  * by hand; what they read as is what the codec says.
  */
 import {
-  CapExceeded, chargeKeyOf, ChargeInProgress, type ChargeKey, type ChargeReply, Declined, LedgerError, parsePeriod, Processing, Rejected, RequiresAction,
-  SpendCapError, Succeeded, Wire
+  CapExceeded, chargeKeyOf, ChargeInProgress, type ChargeKey, type ChargeReply, currencies, currencyRule, Declined, LedgerError, Money, parseCurrency, parsePeriod, Processing,
+  Rejected, RequiresAction, SpendCapError, Succeeded, Wire
 } from "@purser/core"
 import { WireSchema } from "@purser/core/WireSchema"
 import { Result, Schema } from "effect"
@@ -40,6 +40,15 @@ const identities = [
 ]
 
 const periods = ["2026-07", "2026", "Q3-2026", "2026-Q3", "2026Q3", "2026-W31", "2026-07-31", "2026-07-01/2026-07-31", "2026-13", "2026-Q5", "2026-02-29", "2026-7", "July 2026", ""]
+
+/** Amounts as a file has them. What our reader refuses for Stripe's steps and limits is not here: that is the receiver's to say. */
+const amounts = [
+  ["12.50", "usd"], ["12.5", "USD"], ["12", "usd"], ["19.99", "usd"], ["8.20", "eur"], ["500000", "vnd"], ["5000", "jpy"], ["700", "clp"], ["655957", "xof"],
+  ["1.250", "kwd"], ["12.5", "bhd"], ["1000", "isk"], ["5000.00", "ugx"], ["900000.00", "idr"],
+  ["5000.50", "jpy"], ["500000.00", "vnd"], ["30.005", "usd"], ["1.2345", "kwd"], ["1e3", "usd"], ["-5.00", "usd"], ["+5.00", "usd"], ["1,234.50", "usd"], ["12,50", "eur"],
+  [" 5.00", "usd"], ["5.00\n", "usd"], ["5.", "usd"], [".50", "usd"], ["", "usd"], ["5_000", "usd"], ["\u0665\u0660", "usd"], ["NaN", "usd"],
+  ["5.00", "xxx"], ["5.00", ""], ["5", "\u212Arw"]
+] as const
 
 const body = { customer_id: "cust_123", billing_period: "Q3-2026", item: "seat-1", amount_minor: 1999, currency: "usd", stripe_customer_id: "cus_T001", payment_method: "pm_T001" }
 const frame = (items: ReadonlyArray<unknown>, more: Json = {}) => JSON.stringify({ v: 1, client: "5f0c4a6e-6f0e-4a43-9d8a-0a3d3c1f9a77", items, ...more })
@@ -109,6 +118,12 @@ export const wireVectors = (): Json => ({
   about: "Test vectors of Purser's wire, docs/wire.md. A client holds if it makes the same keys, writes requests of the same meaning, and reads the replies as is said.",
   keys: identities.map((identity) => ({ ...identity, charge_key: key(identity) })),
   periods: periods.map((written) => ({ written, read: Result.getOrElse(parsePeriod(written), () => null) })),
+  exponents: Object.fromEntries(currencies.toSorted().map((currency) => [currency, currencyRule(currency).exponent])),
+  amounts: amounts.map(([amount, written]) => {
+    const currency = parseCurrency(written)
+    const read = currency === undefined ? undefined : Result.getOrUndefined(Money.fromDecimal(amount, currency))
+    return { amount, currency: written, amount_minor: read?.amountMinor ?? null }
+  }),
   joined: joined.map((one) => {
     const read = wire.decodeRequests(one.request)
     const items = Result.isSuccess(read) && read.success.form === "joined" ? read.success.items : []

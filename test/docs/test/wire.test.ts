@@ -1,6 +1,6 @@
 /** The wire's shelf: schemas that take what our codec writes, vectors that our codec and a client in Python hold. */
 import { assert, describe, it } from "@effect/vitest"
-import { Wire } from "@purser/core"
+import { currencies, currencyRule, Wire } from "@purser/core"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { Result } from "effect"
 import { spawnSync } from "node:child_process"
@@ -11,6 +11,8 @@ import { blocksOf, readText, root } from "../src/Pages.ts"
 interface Vectors {
   readonly keys: ReadonlyArray<{ readonly text: string; readonly charge_key: string }>
   readonly periods: ReadonlyArray<{ readonly written: string; readonly read: string | null }>
+  readonly exponents: Readonly<Record<string, number>>
+  readonly amounts: ReadonlyArray<{ readonly amount: string; readonly currency: string; readonly amount_minor: number | null }>
   readonly joined: ReadonlyArray<{ readonly name: string; readonly request: string; readonly refused_whole: boolean; readonly items: ReadonlyArray<{ readonly charge_key: string | null }> }>
   readonly plain: ReadonlyArray<{ readonly name: string; readonly request: string; readonly charge_key: string | null; readonly ack_seq?: unknown }>
   readonly joined_replies: ReadonlyArray<{ readonly name: string; readonly reply: string; readonly answers: Readonly<Record<string, string>> }>
@@ -46,6 +48,23 @@ describe("the vectors", () => {
     }
     const refused = [...vectors.joined.flatMap(({ items }) => items), ...vectors.plain].filter(({ charge_key }) => charge_key === null)
     assert.isAbove(refused.length, 4)
+  })
+
+  it("have every currency, and amounts that our codec takes as they are read", () => {
+    assert.deepStrictEqual(vectors.exponents, Object.fromEntries(currencies.map((currency) => [currency, currencyRule(currency).exponent])))
+    const { amounts } = vectors
+    const read = Object.fromEntries(amounts.map(({ amount, amount_minor, currency }) => [`${amount} ${currency}`, amount_minor]))
+    const byHand = { "500000 vnd": 500_000, "5000 jpy": 5000, "1.250 kwd": 1250, "1000 isk": 100_000, "19.99 usd": 1999, "12.5 USD": 1250, "500000.00 vnd": null, "5.00 xxx": null, "1e3 usd": null }
+    assert.deepInclude(read, byHand)
+    const wire = Wire.make({})
+    for (const { amount, amount_minor, currency } of amounts.filter(({ amount_minor }) => amount_minor !== null)) {
+      const frame = Result.getOrThrow(wire.decodeRequests(JSON.stringify({ customer_id: "c", billing_period: "2026-07", amount_cents: amount_minor, currency, stripe_customer_id: "cus_1" })))
+      const request = frame.form === "plain" ? Result.getOrThrow(frame.request) : assert.fail(amount)
+      assert.deepStrictEqual([request.amountMinor, request.currency], [amount_minor as never, currency.toLowerCase() as never], amount)
+    }
+    const rows = readText("docs/input-files.md").split("\n").flatMap((line) => /^\| (\d) \| .*\| ((?:`[A-Z]{3}` ?)+)\|$/.exec(line) ?? [])
+    const listed = rows.flatMap((_, at) => at % 3 === 0 ? rows[at + 2]!.match(/[A-Z]{3}/g)!.map((code) => [code.toLowerCase(), Number(rows[at + 1])] as const) : [])
+    assert.deepStrictEqual(Object.fromEntries(listed), vectors.exponents)
   })
 
   it("take an answer only for the charge that was asked, and none that cannot be read", () => {
