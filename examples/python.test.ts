@@ -41,7 +41,7 @@ interface Billed {
 const bill = (endpoint: string, file: string): Effect.Effect<Billed> =>
   Effect.callback((resume) => {
     const folder = here("python")
-    const child = spawn(python!, hasZmq ? [join(folder, "producer.py"), file, endpoint] : ["-c", relayed, folder, file], { env: { ...process.env, PYTHONDONTWRITEBYTECODE: "1" }, stdio: ["pipe", "pipe", "inherit"] })
+    const child = spawn(python!, hasZmq ? [join(folder, "producer.py"), file, endpoint] : ["-c", relayed, folder, file], { env: { ...process.env, PYTHONDONTWRITEBYTECODE: "1" }, stdio: ["pipe", "pipe", "ignore"] })
     const socket = new zmq.Request({ linger: 0 })
     socket.connect(endpoint)
     const lines: Array<string> = []
@@ -81,6 +81,9 @@ it.live("bills a file through a worker, and again without charging anybody", () 
     })
     const again = yield* bill(endpoint, file)
     assert.deepStrictEqual(again.lines.slice(0, 2), ["acme 2026-07 Succeeded before", "birch 2026-07 Succeeded before"])
+    // One row that cannot be read exactly, and nobody is asked for money.
+    writeFileSync(file, "customer_id,billing_period,amount,currency,stripe_customer_id,payment_method,item\nelm,2026-07,5.00,USD,cus_elm,pm_card_visa,\nfir,2026-07,5.00,XXX,cus_fir,pm_card_visa,\n")
+    assert.deepStrictEqual(yield* bill(endpoint, file), { lines: [], code: 1 })
     const books = (yield* sim.books).filter(({ payments }) => payments > 0).map(({ amountMinor, customer, payments }) => [customer, amountMinor, payments])
     assert.sameDeepMembers(books, [["acme", 1250, 1], ["birch", 3000, 1]])
   }).pipe(Effect.scoped, Effect.provide(StripeSim.layer())), 90_000)

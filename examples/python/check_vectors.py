@@ -36,6 +36,13 @@ for one in vectors["joined"]:
     for item, read in zip(json.loads(one["request"]).get("items", []), one["items"]):
         if read["charge_key"] is not None:
             same(one["name"], client.key_of(item["body"]), read["charge_key"])
+for one in vectors["plain"]:
+    if one["charge_key"] is not None:
+        same(one["name"], client.key_of(json.loads(one["request"])), one["charge_key"])
 for one in vectors["joined_replies"]:
-    same(one["name"], {name: fact["_tag"] for name, fact in client.read_replies(one["reply"], one["asked"]).items()}, one["answers"])
+    for reply in (one["reply"], one["reply"].encode()):
+        same(one["name"], {name: fact["_tag"] for name, fact in client.read_replies(reply, one["asked"]).items()}, one["answers"])
+paid = vectors["joined_replies"][0]
+for name, reply in [("not UTF-8", paid["reply"].encode().replace(b"pi_1", b"pi_\xff")), ("UTF-16", paid["reply"].encode("utf-16")), ("too deep", "[" * 100_000), ("nothing", b"")]:
+    same(name, client.read_replies(reply, paid["asked"]), {})
 print(f"{held} vectors hold")

@@ -139,6 +139,16 @@ export const wireVectors = (): Json => ({
     { name: "an answer for another charge is no answer", asked: { m1: { ...body, customer_id: "cust_124" } }, reply: wire.encodeReplies([{ id: "m1", reply: facts[0]![1] }]) },
     { name: "an answer that nobody asked for is no answer", asked: { m1: body }, reply: wire.encodeReplies([{ id: "m9", reply: facts[0]![1] }]) },
     { name: "an item that cannot be read is no answer, and spoils no other", asked: { m1: body, m2: body }, reply: wire.encodeReplies([{ id: "m2", reply: facts[0]![1] }]).replace("[", "[7,{\"id\":\"m1\",\"body\":{\"outcome\":5}},{\"id\":\"m1\"},") },
+    ...([
+      ["another version", "\"v\":1", "\"v\":2"], ["no version", "\"v\":1,", ""], ["true is no version", "\"v\":1", "\"v\":true"],
+      ["an id that is no text", "\"id\":\"m1\"", "\"id\":[\"m1\"]"], ["no id", "\"id\":\"m1\",", ""],
+      ["an outcome of no kind", "\"_tag\":\"Succeeded\",", ""], ["an outcome of a kind that nobody knows", "\"Succeeded\"", "\"Paid\""], ["a kind that is no text", "\"Succeeded\"", "[\"Succeeded\"]"],
+      ["paid, and nobody says how much", ",\"amountReceivedMinor\":1999", ""], ["paid, with an amount in a text", "1999", "\"1999\""], ["paid, with NaN", "1999", "NaN"],
+      ["paid, and nobody says whether before", "\"alreadySettled\":false,", ""], ["an outcome of no charge", `"chargeKey":"${own}",`, ""],
+      ["an outcome called an error", "\"outcome\"", "\"error\""]
+    ] as const).map(([what, from, to]) => ({ name: `${what}: no answer`, asked: { m1: body }, reply: wire.encodeReplies([{ id: "m1", reply: facts[0]![1] }]).replace(from, to) })),
+    ...([["an empty error", "{}"], ["an error of a kind that nobody knows", "{\"_tag\":\"Oops\",\"reason\":{\"_tag\":\"Oops\"}}"], ["an error without a reason", "{\"_tag\":\"LedgerError\",\"chargeKey\":null}"]] as const)
+      .map(([what, error]) => ({ name: `${what}: no answer`, asked: { m1: body }, reply: `{"v":1,"items":[{"id":"m1","body":{"error":${error}}}]}` })),
     { name: "not JSON: no answer", asked: { m1: body }, reply: "<html>502 Bad Gateway</html>" },
     { name: "no items: no answer", asked: { m1: body }, reply: "{\"v\":1}" }
   ].map((one) => ({ ...one, answers: taken(one.reply, one.asked) })),
