@@ -11,7 +11,7 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Database, engineTables } from "@purser/postgres"
 import { definitionsGroup } from "@purser/engine"
-import { Config, Duration, Effect, Layer, Option, Schedule, Schema } from "effect"
+import { Config, Duration, Effect, Layer, Logger, Option, Schedule, Schema } from "effect"
 import {
   ClusterWorkflowEngine, type MessageStorage, RunnerAddress, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig, SocketRunner, SqlMessageStorage, SqlRunnerStorage
 } from "effect/cluster"
@@ -72,6 +72,21 @@ const pings = ({ takeOver }: Settings) =>
       )
   })))
 
+/**
+ * A runner that leaves takes itself off the list, and the library warns then that the list is empty, once a second. Nothing is wrong with
+ * that: the warning is for those who stay.
+ */
+const leavingQuietly = <A, E, R>(cluster: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
+  Layer.unwrap(Effect.map(Logger.CurrentLoggers, (loggers) => {
+    let isLeaving = false
+    const quiet = new Set([...loggers].map((logger) =>
+      Logger.make((entry) => isLeaving && String(entry.message).includes("No healthy runners available") ? undefined : logger.log(entry))))
+    // Built last, so that it ends first.
+    return Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => {
+      isLeaving = true
+    }))).pipe(Layer.provideMerge(cluster), Layer.provide(Layer.succeed(Logger.CurrentLoggers, quiet)))
+  }))
+
 /** One of several: listens for the others, and has its share of the shards. */
 const member = Effect.fnUntraced(function*(read: Settings, knowsDefinitions: boolean) {
   const server = yield* NodeSocketServer.make({ host: Option.getOrElse(read.listen, () => read.host), port: read.port })
@@ -109,7 +124,7 @@ const isEmbedded = Effect.map(Database, ({ kind }) => kind === "pglite")
 const serving = (knowsDefinitions: boolean) =>
   Layer.unwrap(Effect.gen(function*() {
     const read = yield* settings
-    return (yield* isEmbedded) ? engineOn(alone(sharding(read, knowsDefinitions), ShardingConfig.defaults.runnerAddress)) : engineOn(yield* member(read, knowsDefinitions))
+    return (yield* isEmbedded) ? engineOn(alone(sharding(read, knowsDefinitions), ShardingConfig.defaults.runnerAddress)) : engineOn(leavingQuietly(yield* member(read, knowsDefinitions)))
   }))
 
 /** Layers of the engine; workflows are registered by the layers that are built on it. */

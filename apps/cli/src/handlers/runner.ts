@@ -6,8 +6,9 @@ import {
 import { Database } from "@purser/postgres"
 import { PurserDunning, QueryRun, Runner, Stores, Telemetry } from "@purser/purser"
 import { StripeAccount, StripeGateway, StripeRefunds } from "@purser/stripe"
-import { Effect, Layer } from "effect"
+import { Config, Duration, Effect, Layer } from "effect"
 import { hostname } from "node:os"
+import { endingWithin } from "../boundedEnd.ts"
 import { serving } from "../launch.ts"
 import { note } from "../ui/Output.ts"
 import { fileRun } from "./fileRun.ts"
@@ -38,8 +39,13 @@ const stack = (options: TransportChoice) => {
   )
 }
 
-/** Serves until stopped. */
-export const runner = (options: TransportChoice) =>
+/** What was taken is finished; what else is not closed when others would have taken it over is closed by the end of the process. */
+const patience = Config.all([
+  Config.Duration("PURSER_DRAIN_TIMEOUT").pipe(Config.withDefault(Duration.seconds(10))),
+  Config.Duration("PURSER_RUNNER_TAKEOVER").pipe(Config.withDefault(Duration.seconds(6)))
+])
+
+const program = (options: TransportChoice) =>
   Effect.gen(function*() {
     const database = yield* Database
     const { worker } = yield* PipelineOptions.fromConfig
@@ -53,4 +59,8 @@ export const runner = (options: TransportChoice) =>
     yield* note(`runner ${worker} on ${database.label}, ${options.workers} workers`)
     if (database.kind === "pglite") yield* note("The embedded database serves this process alone: to share the work with other runners, set PURSER_DATABASE_URL.")
     return yield* serving(Effect.never)
-  }).pipe(Effect.scoped, Effect.provide(stack(options)))
+  })
+
+/** Serves until stopped. */
+export const runner = (options: TransportChoice) =>
+  Effect.flatMap(patience, ([drain, takeOver]) => endingWithin(program(options), stack(options), Duration.sum(drain, takeOver)))
