@@ -1,6 +1,10 @@
 import { Purser } from "@purser/purser"
 
-const purser = await Purser.make() // PURSER_STRIPE_KEY and friends from the environment
+// PURSER_STRIPE_KEY and friends from the environment; one that is missing is named in a sentence.
+const purser = await Purser.make().catch((error: Error) => {
+  console.error(error.message)
+  process.exit(1)
+})
 
 // Nothing is charged without a cap: the period's expected total, times 1.10.
 await purser.openCap({ billingPeriod: "2026-07", currency: "usd", expectedMinor: 1999 })

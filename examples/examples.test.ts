@@ -43,6 +43,12 @@ it.live("charge.ts charges once, however often it is run", () =>
     assert.strictEqual(yield* sim.payments("cust_123", "2026-07", "subscription"), 1)
   })).pipe(Effect.provide(StripeSim.layer())), 60_000)
 
+it.live("charge.ts without a key names it in one sentence", () =>
+  Effect.gen(function*() {
+    const said = yield* run("charge.ts", { PURSER_DATA_DIR: yield* folder, PURSER_STRIPE_KEY: "" })
+    assert.match(said, /^PURSER_STRIPE_KEY is not set, or its value is not valid: [^\n]+\nexit 1$/)
+  }).pipe(Effect.scoped), 60_000)
+
 it.live("worker.ts serves until it is stopped; without a cap it charges nobody", () =>
   Effect.scoped(Effect.gen(function*() {
     const sim = yield* StripeSim

@@ -3,6 +3,7 @@ import { NodeServices } from "@effect/platform-node"
 import { Cause, Config, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { RunError } from "@purser/engine"
+import { settingProblem } from "@purser/purser/SettingProblem"
 import { CommandFailed, exitStatus } from "./CommandFailed.ts"
 import { deadLettersCommand } from "./commands/deadLettersCommand.ts"
 import { brokerCommand } from "./commands/brokerCommand.ts"
@@ -43,11 +44,7 @@ const purser = Command.make("purser").pipe(
 )
 
 const textOf = (error: unknown): string => {
-  if (error instanceof Config.ConfigError) {
-    const key = /at \["([A-Z_]+)"\]/.exec(error.message)?.[1]
-    const problem = error.message.replaceAll(/\s*at \["[A-Z_]+"\]/g, "").replace(/^SchemaError\((.*)\)$/s, "$1").trim()
-    return key === undefined ? `configuration: ${problem}` : `${key} is not set, or its value is not valid: ${problem} (see docs/configuration.md)`
-  }
+  if (error instanceof Config.ConfigError) return settingProblem(error)
   if (error instanceof RunError && error.reason._tag === "TotalOverCap") {
     const { billingPeriod, currency } = error.reason
     return `${error.message}\nRaise the cap (purser cap raise ${billingPeriod} --currency ${currency} --expected-total … --reason …), or charge what fits (--over-cap fits).`

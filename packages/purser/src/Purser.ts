@@ -19,6 +19,7 @@ import {
 } from "./PurserInput.ts"
 import { extendRun, isOver, type PurserRun, type RunInput, startRun, statusOf } from "./PurserRun.ts"
 import { PurserWebhooks } from "./PurserWebhooks.ts"
+import { settingProblem } from "./SettingProblem.ts"
 import { Stores } from "./Stores.ts"
 import { Telemetry } from "./Telemetry.ts"
 
@@ -183,7 +184,11 @@ const throughout = <V extends object>(table: PurserTable, view: (effect: Effect.
     [name, (...input: ReadonlyArray<unknown>) => view(Effect.suspend(() => (call as (...input: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown>)(...input)), name)])) as V
 
 /** Starts Purser with these configuration keys (`PURSER_DATABASE_URL`, `PURSER_STRIPE_KEY`, …) on top of the environment's. */
-const make = async (config: Readonly<Record<string, string>> = {}, hooks: PurserHooks = {}): Promise<PurserHandle> => {
+const make = (config: Readonly<Record<string, string>> = {}, hooks: PurserHooks = {}): Promise<PurserHandle> =>
+  start(config, hooks).catch((error: unknown) =>
+    Promise.reject(error instanceof Config.ConfigError ? new InvalidInput({ detail: settingProblem(error) }) : error))
+
+const start = async (config: Readonly<Record<string, string>>, hooks: PurserHooks): Promise<PurserHandle> => {
   await Effect.runPromise(checkMade(config, hooks))
   const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(config), ConfigProvider.fromEnv())
   const [charges, calls, onEngine] = [makeInWork(), makeInWork(), makeInWork()]
