@@ -24,9 +24,14 @@ export class BadSchedule extends Schema.TaggedError<BadSchedule>("@purser/engine
   }
 }
 
-/** Reads the fields and the zone of a schedule. */
-export const cronOf = ({ cron, name, zone }: Pick<RunSchedule, "name" | "cron" | "zone">): Result.Result<Cron.Cron, BadSchedule> =>
-  Result.mapError(Cron.parse(cron, zone), ({ message }) => new BadSchedule({ schedule: name, detail: `"${cron}" in ${zone}: ${message}` }))
+/** Reads the fields and the zone of a schedule: five as in crontab, or six with seconds in front. Fields that no day has, such as the 30th of February, are refused too. */
+export const cronOf = ({ cron, name, zone }: Pick<RunSchedule, "name" | "cron" | "zone">): Result.Result<Cron.Cron, BadSchedule> => {
+  const bad = (detail: string) => new BadSchedule({ schedule: name, detail: `"${cron}" in ${zone}: ${detail}` })
+  const given = cron.trim().split(/\s+/).length
+  if (given !== 5 && given !== 6) return Result.fail(bad(`five fields are expected (minute, hour, day, month, weekday), or six with seconds in front, not ${given}`))
+  return Result.flatMap(Result.mapError(Cron.parse(cron, zone), ({ message }) => bad(message)), (parsed) =>
+    Result.try({ try: () => Cron.next(parsed, new Date(0)), catch: () => bad("no day has these fields") }).pipe(Result.map(() => parsed)))
+}
 
 const settings = Config.all({
   every: Config.Duration("PURSER_SCHEDULE_POLL").pipe(Config.withDefault(Duration.seconds(10))),

@@ -111,6 +111,7 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     allowPeriods.push(allowed.success)
   }
   if (Option.isSome(given.name) && !given.detach) return yield* refused("--name is of runs that are handed over: it wants --detach")
+  if (Option.exists(given.name, (name) => name.trim() === "")) return yield* refused("a run needs a name")
   if (given.detach && (given.dryRun || given.paused || given.retry.length > 0 || Option.isSome(given.report))) {
     return yield* refused("--detach hands the run over: --dry-run, --paused, --retry and --report are for runs of this process")
   }

@@ -95,6 +95,7 @@ export const runsCommand = Command.make("runs", {
   limit: Flag.Int("limit").pipe(Flag.withDescription("How many, the newest first"), Flag.withDefault(20)),
   json
 }, Effect.fnUntraced(function*({ json, limit, state }) {
+  if (limit < 1 || limit > 10_000) return yield* refused("--limit must be from 1 to 10000")
   return yield* (yield* load).listRuns({ states: state, limit, json })
 })).pipe(
   Command.withDescription("Show billing runs, start them on runners, and hold, resume, cancel or extend them"),
@@ -107,6 +108,7 @@ export const runsCommand = Command.make("runs", {
       ...sourceFlags, ...optionFlags, actor, json,
       watch: Flag.Boolean("watch").pipe(Flag.withDescription("Follow it to its end"), Flag.withDefault(false))
     }, Effect.fnUntraced(function*(given) {
+      if (given.name.trim() === "") return yield* refused("a run needs a name")
       const options = yield* readOptions(given)
       const source = yield* readSource(given, options.allowPeriods)
       return yield* (yield* load).startRun({ name: given.name, ...source, options, actor: given.actor }, given)

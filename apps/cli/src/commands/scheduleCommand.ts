@@ -16,7 +16,7 @@ export const scheduleCommand = Command.make("schedule", { json }, Effect.fnUntra
   Command.withSubcommands([
     Command.make("put", {
       name,
-      cron: Flag.String("cron").pipe(Flag.withDescription("When: minute, hour, day, month, weekday, as in crontab")),
+      cron: Flag.String("cron").pipe(Flag.withDescription("When: minute, hour, day, month, weekday, as in crontab; or six fields, with seconds in front")),
       zone: Flag.String("zone").pipe(Flag.withDescription("The time zone of these fields, such as Europe/Berlin"), Flag.withDefault("UTC")),
       ...sourceFlags, ...optionFlags,
       actor: Flag.String("actor").pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser schedule"))

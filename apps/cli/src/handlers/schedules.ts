@@ -9,11 +9,15 @@ import { table } from "../ui/table.ts"
 
 const onStores = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, Stores.layerConfig)
 
+const hasSeconds = ({ cron }: RunSchedule) => cron.trim().split(/\s+/).length === 6
+
 /** The next firing in the schedule's own zone, and in UTC. */
 const nextOf = (schedule: RunSchedule, nowMs: number) =>
   Result.map(cronOf(schedule), (cron) => {
     const next = DateTime.makeUnsafe(Cron.next(cron, new Date(nowMs)))
-    return `${DateTime.formatIsoZoned(DateTime.setZoneNamedUnsafe(next, schedule.zone)).slice(0, 16).replace("T", " ")} (${DateTime.formatIso(next).slice(0, 16).replace("T", " ")} UTC)`
+    // Without seconds in the fields a firing is at a minute.
+    const shown = (iso: string) => iso.slice(0, hasSeconds(schedule) ? 19 : 16).replace("T", " ")
+    return `${shown(DateTime.formatIsoZoned(DateTime.setZoneNamedUnsafe(next, schedule.zone)))} (${shown(DateTime.formatIso(next))} UTC)`
   })
 
 /** Puts a schedule on the list. */
