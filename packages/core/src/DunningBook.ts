@@ -10,6 +10,7 @@ import type { ChargeKey } from "./ChargeKey.ts"
 import { makeDunningBookMemory } from "./internal/dunningBookMemory.ts"
 import type { ChargeRecord, ChargeState, Ledger } from "./Ledger.ts"
 import type { LedgerError } from "./LedgerError.ts"
+import type { CapScope } from "./SpendCap.ts"
 
 /** How a case ended. */
 export type DunningEnd =
@@ -41,6 +42,7 @@ export interface DunningCase {
   readonly goesOnAtMs: number | null
   readonly closedAtMs: number | null
   readonly closedBy: string | null
+  /** How it ended, in words; of an open case, what keeps its attempt waiting. */
   readonly detail: string | null
 }
 
@@ -94,8 +96,10 @@ export class DunningBook extends Context.Service<DunningBook, {
   readonly running: (afterId: string, limit: number) => Effect.Effect<ReadonlyArray<string>, LedgerError>
   /** The case as the workflow sees it at a step; notes the step, and that everything up to now was seen. */
   readonly look: (caseId: string, step: number) => Effect.Effect<DunningView | undefined, LedgerError>
-  /** Notes how long the step waits, so that people know. */
-  readonly waits: (caseId: string, step: number, forMs: number) => Effect.Effect<void, LedgerError>
+  /** Notes how long the step waits, and for what where that is not plain, so that people know. An earlier note goes. */
+  readonly waits: (caseId: string, step: number, forMs: number, note?: string) => Effect.Effect<void, LedgerError>
+  /** How many charges under a cap are still asked for: those with an open case, and declines whose next attempt policy has planned. */
+  readonly followed: (scope: CapScope) => Effect.Effect<number, LedgerError>
   /** Running cases of which something was not seen yet: closed by a person, offered a method, or with a charge that has moved on; in the order of their ids. */
   readonly moved: (afterId: string, limit: number) => Effect.Effect<ReadonlyArray<{ readonly caseId: string; readonly step: number }>, LedgerError>
   /**

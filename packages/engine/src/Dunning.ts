@@ -5,7 +5,7 @@
  * It holds no truth: attempts and their numbers are the ledger's, the case is the book's, and each look starts from both. So
  * it may be replayed, woken or started anew at any time. A charge is never one of its steps; another attempt is.
  */
-import { ChargeGateway, DunningBook, Ledger, type LedgerError } from "@purser/core"
+import { ChargeGateway, type ChargeRecord, DunningBook, Ledger, type LedgerError, SpendCap, type SpendCapError } from "@purser/core"
 import { Config, Duration, Effect, Layer, Option, Result, Schedule, Schema, Semaphore } from "effect"
 import { Activity, DurableClock, DurableDeferred, Workflow, type WorkflowEngine } from "effect/workflow"
 import { ChargePipeline } from "./ChargePipeline.ts"
@@ -27,6 +27,8 @@ export const Dunning = Workflow.make("purser/Dunning", {
 const stepsMax = 2000
 /** After something that could not be decided. */
 const againMs = 60_000
+/** After an attempt for which the cap had no room: twice as long each time, up to a day. */
+const roomMs = (tries: number) => Math.min(86_400_000, 3_600_000 * 2 ** Math.min(tries, 10))
 const finalTriesMax = 12
 const finalBackoffMaxMs = 86_400_000
 
@@ -47,13 +49,18 @@ export const wakeDunning = Effect.fnUntraced(function*(caseId: string, step: num
   yield* DurableDeferred.succeed(deferred, { token, value: undefined })
 })
 
+/** What came of an attempt: whether it is decided, or that the cap had no room for it. */
+const Attempted = Schema.Union([Schema.Boolean, Schema.Literals(["no_room", "no_room_for_offer"])])
+
+const sleepFor = (step: number, forMs: number) => DurableClock.sleep({ name: `timer/${step}`, duration: Duration.millis(forMs), inMemoryThreshold: Duration.zero })
+
 const waitFor = (step: number, forMs: number) =>
   DurableDeferred.raceAll({
     name: `wait/${step}`,
     success: Schema.Void,
     error: Schema.Never,
     effects: [
-      DurableClock.sleep({ name: `timer/${step}`, duration: Duration.millis(forMs), inMemoryThreshold: Duration.zero }),
+      sleepFor(step, forMs),
       DurableDeferred.await(wakeOf(step))
     ]
   })
@@ -75,6 +82,7 @@ const made = Effect.gen(function*() {
   const ledger = yield* Ledger
   const gateway = yield* ChargeGateway
   const pipeline = yield* ChargePipeline
+  const cap = yield* SpendCap
   const hooks = yield* Effect.serviceOption(DunningHooks)
   const { concurrency, final, grace, poll } = yield* settings
   // Of many cases that are due in one night, not all are asked at once.
@@ -94,18 +102,38 @@ const made = Effect.gen(function*() {
       }))
     })
 
-  /** Answers whether it is decided what became of the attempt. When it is run again, the ledger knows how far it came. */
-  const attempt = (caseId: string, step: number, next: Extract<DunningStep, { readonly _tag: "Ask" | "GoOn" }>) =>
+  /**
+   * Takes the room of the next attempt before the charge leaves its decline; answers why there is none. The pipeline finds the room
+   * held. A cap that is full or closed refuses no charge for good that way: the decline stands, and is asked for again later.
+   */
+  const takeRoom = ({ attempt, chargeKey, request: { amountMinor, billingPeriod, currency, namespace } }: ChargeRecord): Effect.Effect<string | undefined, SpendCapError> =>
+    cap.reserve({ namespace, billingPeriod, currency, chargeKey, attempt: attempt + 1, amountMinor }).pipe(
+      Effect.as(undefined),
+      Effect.catchIf(({ reason }) => reason._tag !== "CapUnavailable", (error) => Effect.succeed(error.message))
+    )
+
+  /**
+   * Answers whether it is decided what became of the attempt, or that there was no room for it. When it is run again, the ledger
+   * knows how far it came.
+   */
+  const attempt = (caseId: string, step: number, next: Extract<DunningStep, { readonly _tag: "Ask" | "GoOn" }>, noRoomMs: number) =>
     Activity.make({
       name: `attempt/${step}`,
-      success: Schema.Boolean,
-      execute: Effect.gen(function*() {
-        const record = (yield* patiently(book.look(caseId, step)))?.record
+      success: Attempted,
+      execute: Effect.gen(function*(): Effect.fn.Return<typeof Attempted.Type, never, ChargePipeline | Ledger> {
+        const view = yield* patiently(book.look(caseId, step))
+        const record = view?.record
         if (record === undefined) return true
         const open = record.state === "planned" || record.state === "claimed" || record.state === "attached"
         // Of a repeat the first run may have moved the row: then there is nothing to move, and perhaps something to go on with.
         const isMine = next._tag === "Ask" && record.attempt === next.attempt && !open
-        const outcome = yield* decided(
+        const room = isMine ? yield* Effect.result(takeRoom(record)) : Result.succeed(undefined)
+        if (Result.isSuccess(room) && room.success !== undefined) {
+          yield* Effect.logWarning(`dunning case ${caseId} asks later: ${room.success}`)
+          yield* patiently(book.waits(caseId, step, noRoomMs, room.success))
+          return view?.offered === null ? "no_room" : "no_room_for_offer"
+        }
+        const outcome = Result.isFailure(room) ? Result.fail(room.failure) : yield* decided(
           isMine
             ? Effect.asVoid(retryCharge(record, { actor: next.actor, reason: next.reason, paymentMethod: next.paymentMethod ?? undefined }))
             : open ? Effect.asVoid(pipeline.charge(record.request)) : Effect.void
@@ -152,6 +180,7 @@ const made = Effect.gen(function*() {
 
   return Effect.fn("Dunning")(function*({ caseId }: { readonly caseId: string }) {
     let finalTries = 0
+    let roomTries = 0
     for (let step = 1; step <= stepsMax; step++) {
       const next = yield* look(caseId, step)
       switch (next._tag) {
@@ -159,9 +188,16 @@ const made = Effect.gen(function*() {
           yield* waitFor(step, next.forMs)
           break
         case "Ask":
-        case "GoOn":
-          if (!(yield* attempt(caseId, step, next))) yield* waitFor(step, againMs)
+        case "GoOn": {
+          const noRoomMs = roomMs(roomTries)
+          const attempted = yield* attempt(caseId, step, next, noRoomMs)
+          roomTries = typeof attempted === "string" ? roomTries + 1 : 0
+          if (attempted === "no_room") yield* waitFor(step, noRoomMs)
+          // A card that waits to be tried would wake it at once, again and again.
+          else if (attempted === "no_room_for_offer") yield* sleepFor(step, noRoomMs)
+          else if (!attempted) yield* waitFor(step, againMs)
           break
+        }
         case "GiveUp": {
           const waitMs = Math.min(finalBackoffMaxMs, againMs * 2 ** finalTries)
           if (yield* giveUp(caseId, step, waitMs)) break
@@ -191,6 +227,6 @@ export const DunningWorkflow: {
   readonly layer: Layer.Layer<
     never,
     Config.ConfigError,
-    WorkflowEngine.WorkflowEngine | DunningBook | Ledger | ChargeGateway | ChargePipeline
+    WorkflowEngine.WorkflowEngine | DunningBook | Ledger | ChargeGateway | ChargePipeline | SpendCap
   >
 } = { layer: Layer.unwrap(Effect.map(made, (execute) => Dunning.toLayer(execute))) }

@@ -249,7 +249,6 @@ const make = Effect.gen(function*() {
     })
 
     const closePeriod = certain("close", Schema.NullOr(Schema.String), steps.close(runId).pipe(
-      Effect.as(null),
       Effect.catch((error) => Effect.succeed(error.message))
     ))
 

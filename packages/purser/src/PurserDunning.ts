@@ -1,12 +1,12 @@
 /** Dunning from the configuration, for a process that has a workflow engine: the workflow, and the desk that starts and wakes its cases. */
-import type { ChargeGateway, DunningBook, Ledger } from "@purser/core"
+import type { ChargeGateway, DunningBook, Ledger, SpendCap } from "@purser/core"
 import { type ChargePipeline, DunningDesk, DunningHooks, DunningWorkflow, type GivenUp } from "@purser/engine"
 import { Config, Effect, Layer, Option } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import type { WorkflowEngine } from "effect/workflow"
 
 /** What dunning is built on. */
-export type DunningNeeds = ChargeGateway | ChargePipeline | DunningBook | Ledger | WorkflowEngine.WorkflowEngine
+export type DunningNeeds = ChargeGateway | ChargePipeline | DunningBook | Ledger | SpendCap | WorkflowEngine.WorkflowEngine
 
 const settings = Config.all({
   url: Config.option(Config.URL("PURSER_DUNNING_FINAL_URL")),

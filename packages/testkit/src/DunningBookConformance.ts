@@ -194,6 +194,25 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         ])
       }))
 
+    it.effect("notes what an open case waits for, and counts what is still asked for under a cap", () =>
+      Effect.gen(function*() {
+        const book = yield* DunningBook
+        const request = yield* decline("noted")
+        const detail = Effect.map(book.casesOf(request.chargeKey), ([view]) => view?.case.detail)
+        const before = yield* book.followed(request)
+        const { caseId } = yield* open(request.chargeKey)
+        yield* book.look(caseId, 1)
+        yield* book.waits(caseId, 1, 1000, "the cap is closed")
+        assert.strictEqual(yield* detail, "the cap is closed")
+        assert.isAtLeast(yield* book.followed(request), Math.max(1, before))
+        assert.strictEqual(yield* book.followed({ ...request, namespace: "another" }), 0)
+        yield* book.waits(caseId, 1, 1000)
+        assert.isNull(yield* detail)
+        yield* book.close(caseId, "left", by)
+        yield* book.waits(caseId, 1, 1000, "late")
+        assert.strictEqual(yield* detail, by.reason)
+      }))
+
     it.effect("lists cases, the newest first", () =>
       Effect.gen(function*() {
         const book = yield* DunningBook

@@ -53,6 +53,9 @@ it.live("a case outlives kill -9 of its runner in the middle of an attempt: one 
     assert.deepStrictEqual(card.json, { cases: 1 }, card.stderr)
     assert.deepInclude((yield* until("hard", "paid"))["hard"]?.charge, { state: "succeeded", attempt: 2 })
 
+    const nobody = yield* at.purser(["dunning", "card", "cus_nobody", "--payment-method", "pm_card_visa", "--reason", "new card", "--json"])
+    assert.deepStrictEqual([nobody.code, nobody.stdout, nobody.stderr.trim()], [1, "", "cus_nobody has no open case"])
+
     const cancel = yield* at.purser(["dunning", "cancel", "tired", "2026-07", "--item", "base", "--reason", "goodwill"])
     assert.strictEqual(cancel.code, 0, cancel.stderr)
     assert.match(cancel.stdout, /canceled.*goodwill/)
@@ -98,6 +101,19 @@ it.live("a charge that is given up is told to another system under one key, and 
     const retried = yield* at.purser(["retry", "lost", "2026-07", "--item", "base", "--payment-method", "pm_card_visa", "--reason", "they came back"])
     assert.strictEqual(retried.code, 0, retried.stderr)
     assert.deepStrictEqual(yield* paymentsOf(at), { lost: 1 })
+  })).pipe(Effect.provide(StripeSim.layer())), 120_000)
+
+it.live("an attempt that finds the cap full leaves the decline as it is, and says what it waits for", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const at = yield* desk(stores.find(([name]) => name === "postgres")![1])
+    yield* at.purser(["run", at.write("soft.csv", csv(row("soft", "pm_card_chargeDeclinedInsufficientFunds"))), "--expected-total", "10.00", "--yes", "--json"], settings)
+    const good = yield* at.purser(["run", at.write("good.csv", csv(row("good", "pm_card_visa"))), "--yes", "--json"], settings)
+    assert.deepInclude(good.json, { succeeded: 1 }, good.stderr)
+    const runner = yield* at.start(["runner", "--transport", "memory"], settings)
+    const shown = yield* runner.meanwhile(Effect.repeat(at.purser(["dunning", "show", "soft", "2026-07", "--item", "base"]), { until: ({ stdout }) => /waits:/.test(stdout) }))
+    assert.match(shown.stdout, /open .*asks as attempt 2; waits: .*cap/)
+    assert.deepInclude((yield* cases(at))["soft"]?.charge, { state: "declined", attempt: 1 })
+    assert.deepStrictEqual([(yield* confirmsOf(at)).length, yield* paymentsOf(at)], [2, { good: 1 }])
   })).pipe(Effect.provide(StripeSim.layer())), 120_000)
 
 it.live("a case is opened by hand where none is opened by itself", () =>

@@ -132,6 +132,38 @@ describe("Dunning", () => {
       assert.strictEqual(yield* confirms, 5)
     }).pipe(Effect.provide(layer())))
 
+  for (const how of ["closed", "full"] as const) {
+    it.effect(`lets the decline stand while the cap is ${how}, says so, and asks once there is room`, () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const { chargeKey, ...request } = yield* declined(noFunds)
+        const other = chargeFor("cust_other", "2026-07", { paymentMethod: "pm_card_visa" })
+        if (how === "closed") yield* cap.close(request)
+        else yield* cap.reserve({ ...request, chargeKey: other.chargeKey, attempt: 1, amountMinor: 11_000 })
+        yield* Ref.set((yield* Bank).funded, true)
+        assert.strictEqual(yield* next(chargeKey), 1)
+        const waiting = yield* caseOf(chargeKey)
+        assert.deepInclude(waiting.record, { state: "declined", attempt: 1 })
+        assert.deepInclude(waiting.case, { state: "open", goesOnAtMs: dayMs + 3_600_000 })
+        assert.include(waiting.case.detail ?? "", "cap")
+        // Again after an hour, two, four, eight: days without room are a handful of looks, and nobody is asked.
+        for (let look = 0; look < 4; look++) yield* next(chargeKey)
+        assert.deepStrictEqual([yield* confirms, yield* paid, (yield* caseOf(chargeKey)).case.state], [1, 0, "open"])
+        // A new card finds no room either, and is kept.
+        yield* (yield* DunningBook).offer(request.stripeCustomerId, "pm_card_visa", { actor: "ops", reason: "new card" })
+        yield* tend
+        for (let pass = 0; pass < 5; pass++) yield* tend
+        assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "declined", attempt: 1 })
+        assert.deepStrictEqual([yield* confirms, yield* paid, (yield* caseOf(chargeKey)).case.state], [1, 0, "open"])
+        if (how === "closed") return
+        yield* cap.release(other.chargeKey, 1)
+        yield* TestClock.adjust("1 day")
+        yield* until(Effect.map(caseOf(chargeKey), (view) => view.case.state === "paid"))
+        assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "succeeded", attempt: 2 })
+        assert.deepStrictEqual([yield* confirms, yield* paid], [2, 1])
+      }).pipe(Effect.provide(layer())))
+  }
+
   it.effect("stops on success", () =>
     Effect.gen(function*() {
       const { chargeKey } = yield* declined(noFunds)

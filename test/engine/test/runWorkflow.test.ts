@@ -1,6 +1,6 @@
 /** A billing run as a workflow, on the engine in memory: planned, charged, held, canceled, extended, with stages around. */
-import { BillingPeriod, type ChargeRequest, type Ledger, LedgerError, LedgerUnavailable, RunLedger, RunRegistry, RunStash, SpendCap } from "@purser/core"
-import { BillingRun, executeRun, layerRunWorkflow, RunDefinition, RunDefinitions, type RunReport, Runs, type RunWish, tendRuns } from "@purser/engine"
+import { BillingPeriod, type ChargeRequest, DunningBook, Ledger, LedgerError, LedgerUnavailable, RunLedger, RunRegistry, RunStash, SpendCap } from "@purser/core"
+import { BillingRun, ChargePipeline, executeRun, layerRunWorkflow, RunDefinition, RunDefinitions, type RunReport, retryCharge, Runs, type RunWish, tendRuns } from "@purser/engine"
 import { chargeFor, FaultPlan, MockGateway, TestPipeline } from "@purser/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Deferred, Effect, Layer, Queue, Ref, Schedule, Schema, Stream } from "effect"
@@ -31,7 +31,7 @@ const world = <R>(definitions: Layer.Layer<RunDefinitions, never, R>, giveUp = "
   Layer.mergeAll(layerRunWorkflow, Runs.layer).pipe(
     Layer.provideMerge(definitions),
     Layer.provideMerge(Layer.mergeAll(BillingRun.layer, WorkflowEngine.layerMemory, RunRegistry.layerMemory, RunStash.layerMemory)),
-    Layer.provideMerge(book),
+    Layer.provideMerge(Layer.mergeAll(book, DunningBook.layerMemory)),
     Layer.provideMerge(TestPipeline.layer),
     Layer.provideMerge(settings(giveUp)),
     Layer.orDie
@@ -110,6 +110,25 @@ describe("a run", () => {
     yield* (yield* Runs).extend({ run: "closing", params: { count: 1, from: 3 }, actor: "test" })
     assert.include((yield* Effect.flip(report("closing"))).message, "closed")
     assert.strictEqual(yield* paid(requests(4)), 3)
+  }))
+
+  run("leaves a cap open under which a decline is still asked for, and says so", RunDefinitions.layer(plain), Effect.gen(function*() {
+    const pipeline = yield* ChargePipeline
+    const poor = chargeFor("poor", "2026-07", { paymentMethod: "pm_card_visa_chargeDeclinedInsufficientFunds" })
+    yield* (yield* SpendCap).open({ ...poor, expectedMinor: 100_000n, headroomPercent: 110 })
+    assert.strictEqual((yield* pipeline.charge(poor))._tag, "Declined")
+    const options = { ...wish("", {}).options, closePeriod: true }
+    yield* start(wish("closing", { count: 3, from: 0 }, { options }))
+    const note = "the cap of 2026-07 usd stays open: 1 declined charge is still asked for"
+    assert.deepStrictEqual((yield* report("closing")).notes, [note])
+    assert.strictEqual((yield* view("closing")).run.detail, note)
+    const caps = Effect.flatMap(SpendCap, (cap) => Effect.map(cap.report(), (all) => all.map(({ closed }) => closed)))
+    assert.deepStrictEqual(yield* caps, [false])
+    const found = (yield* (yield* Ledger).find(poor.chargeKey))!
+    assert.strictEqual((yield* retryCharge(found, { actor: "test", reason: "new card", paymentMethod: "pm_card_visa" }))?._tag, "Succeeded")
+    yield* start(wish("closed", { count: 1, from: 3 }, { options }))
+    assert.deepStrictEqual((yield* report("closed")).notes, [])
+    assert.deepStrictEqual(yield* caps, [true])
   }))
 
   run("that nobody told the engine of, or nobody woke, is found in the register", RunDefinitions.layer(plain), Effect.gen(function*() {

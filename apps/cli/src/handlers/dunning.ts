@@ -26,8 +26,11 @@ const plain = ({ case: one, offered, record }: DunningView) => ({
   offered
 })
 
-const waitsFor = ({ case: one, offered, record }: DunningView): string => {
-  if (one.state !== "open") return one.detail ?? ""
+const waitsFor = (view: DunningView): string => {
+  const { detail, state } = view.case
+  return state !== "open" ? detail ?? "" : detail === null ? next(view) : `${next(view)}; waits: ${detail}`
+}
+const next = ({ offered, record }: DunningView): string => {
   if (offered !== null) return `tries ${offered.paymentMethod ?? "the new default method"}`
   if (record.state === "declined" || record.state === "requires_action") {
     return record.nextAttemptAtMs === null ? "waits for a new card, then gives up" : `asks as attempt ${record.attempt + 1}`
@@ -89,6 +92,11 @@ export const cancel = (identity: ChargeIdentity, { actor, json, reason }: Act) =
 export const card = (stripeCustomerId: string, paymentMethod: string | undefined, { actor, json, reason }: Act) =>
   withBook(Effect.fnUntraced(function*(book) {
     const cases = yield* book.offer(stripeCustomerId, paymentMethod ?? null, { actor, reason })
+    if (cases === 0) {
+      return yield* refused(paymentMethod === undefined
+        ? `${stripeCustomerId} has no open case whose charge names no method: name the new one with --payment-method, if it is another one`
+        : `${stripeCustomerId} has no open case`)
+    }
     if (json) return yield* out(JSON.stringify({ cases }))
-    yield* out(cases === 0 ? "no open case takes it" : `${cases} open ${cases === 1 ? "case tries" : "cases try"} it at once, where a runner is there`)
+    yield* out(`${cases} open ${cases === 1 ? "case tries" : "cases try"} it at once, where a runner is there`)
   }))

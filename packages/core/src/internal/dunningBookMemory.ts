@@ -16,6 +16,7 @@ interface Case {
   /** Events of the charge when the workflow last looked. */
   seen: number
   goesOnAtMs: number | null
+  note: string | null
   closed: DunningAct & { readonly atMs: number } | null
   offered: OfferedMethod | null
 }
@@ -49,7 +50,7 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
     goesOnAtMs: one.state === "open" ? one.goesOnAtMs : null,
     closedAtMs: one.closed?.atMs ?? null,
     closedBy: one.closed?.actor ?? null,
-    detail: one.closed?.reason ?? null
+    detail: one.closed?.reason ?? one.note
   })
   const viewOf = (one: Case): DunningView => {
     const record = rows.get(one.chargeKey)!
@@ -77,6 +78,7 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
       step: 0,
       seen: 0,
       goesOnAtMs: null,
+      note: null,
       closed: null,
       offered: null
     }
@@ -123,11 +125,20 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
         one.seen = rows.get(one.chargeKey)!.events.length
         return viewOf(one)
       }),
-    waits: (caseId, step, forMs) =>
+    waits: (caseId, step, forMs, note) =>
       Effect.sync(() => {
         const one = cases.get(caseId)
-        if (one?.step === step) one.goesOnAtMs = now() + forMs
+        if (one?.step !== step) return
+        one.goesOnAtMs = now() + forMs
+        one.note = note ?? null
       }),
+    followed: ({ billingPeriod, currency, namespace }) =>
+      Effect.sync(() =>
+        [...rows.values()].filter(({ chargeKey, nextAttemptAtMs, request, state }) =>
+          request.namespace === namespace && request.billingPeriod === billingPeriod && request.currency === currency
+          && (openOf(chargeKey) !== undefined || (state === "declined" && nextAttemptAtMs !== null))
+        ).length
+      ),
     moved: (afterId, limit) =>
       Effect.sync(() =>
         all().sort((a, b) => a.caseId < b.caseId ? -1 : 1).filter((one) => {

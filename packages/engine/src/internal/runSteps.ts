@@ -1,5 +1,5 @@
 /** The steps of a run, each safe to repeat: what an activity of the workflow does once it is its turn. */
-import { RunLedger, type RunRecord, RunRegistry, type RunRowReport, RunStash, type RunStateTotal, SpendCap, type SpendCapError } from "@purser/core"
+import { DunningBook, RunLedger, type RunRecord, RunRegistry, type RunRowReport, RunStash, type RunStateTotal, SpendCap, type SpendCapError } from "@purser/core"
 import { Clock, type Duration, Effect, Option, type Semaphore } from "effect"
 import { BillingRun } from "../BillingRun.ts"
 import { Reconciler } from "../Reconciler.ts"
@@ -27,6 +27,7 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
   const cap = yield* SpendCap
   const sweeper = yield* Effect.serviceOption(Sweeper)
   const reconciler = yield* Effect.serviceOption(Reconciler)
+  const dunning = yield* Effect.serviceOption(DunningBook)
 
   const stopOf = (runId: string) => Effect.provideService(followStop(runId, controlEvery), RunRegistry, registry)
   const find = (runId: string) => surely(registry.find(runId))
@@ -108,10 +109,18 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
       return { differences: results.reduce((sum, one) => sum + (one.differences ?? 0), 0), problem: problem === "" ? null : problem }
     }),
 
-    /** No more charges for the periods of the run. */
-    close: (runId: string): Effect.Effect<void, SpendCapError> =>
-      Effect.flatMap(surely(book.totals(runId)), (totals) =>
-        Effect.forEach(totals, ({ billingPeriod, currency, namespace }) => patiently(cap.close({ billingPeriod, currency, namespace })), { discard: true })),
+    /** No more charges for the periods of the run, except where declines are still asked for; answers what stays open, and why. */
+    close: Effect.fnUntraced(function*(runId: string): Effect.fn.Return<string | null, SpendCapError> {
+      const notes = yield* Effect.forEach(yield* surely(book.totals(runId)), Effect.fnUntraced(function*({ billingPeriod, currency, namespace }) {
+        const scope = { billingPeriod, currency, namespace }
+        const followed = Option.isNone(dunning) ? 0 : yield* surely(dunning.value.followed(scope))
+        if (followed > 0) return `the cap of ${billingPeriod} ${currency} stays open: ${followed} declined ${followed === 1 ? "charge is" : "charges are"} still asked for`
+        yield* patiently(cap.close(scope))
+        return undefined
+      }))
+      const open = notes.filter((note) => note !== undefined)
+      return open.length === 0 ? null : open.join("; ")
+    }),
 
     /** Counts for the last time, and says how the round ended. */
     end: Effect.fnUntraced(function*(

@@ -58,9 +58,20 @@ export const look = `with v as (
 )
 ${views}`
 
-/** case, step, ms */
-export const waits = `update purser.dunning_cases set goes_on_at = purser.now() + $3::float8 * interval '1 millisecond'
+/** case, step, ms, note or null. How a case ended is not written over. */
+export const waits = `update purser.dunning_cases set goes_on_at = purser.now() + $3::float8 * interval '1 millisecond',
+  detail = case when state = 'open' then $4::text else detail end
 where case_id = $1::text and step = $2::integer`
+
+const inScope = `c.namespace = $1::text and c.billing_period = $2::text and c.currency = $3::text`
+
+/** namespace, period, currency */
+export const followed = `select count(*)::integer as followed from (
+  select d.charge_key from purser.dunning_cases d cross join lateral (select * from purser.charges c where c.charge_key = d.charge_key offset 0) c
+  where d.state = 'open' and ${inScope}
+  union
+  select c.charge_key from purser.charges c where c.next_attempt_at is not null and c.state = 'declined' and ${inScope}
+) f`
 
 /** after, limit */
 export const moved = `select d.case_id, d.step
