@@ -12,10 +12,10 @@ import { table } from "../ui/table.ts"
 /** Differences that are shown; all of them are in the report file. */
 const shownMax = 100
 
-const lineOf = ({ chargeKey, customerId, detail, kind, objects, repaired }: Difference) => [
+const lineOf = (dryRun: boolean) => ({ chargeKey, customerId, detail, kind, objects, repaired }: Difference) => [
   kind, customerId ?? "", objects.map(({ id }) => id).join(" "),
   objects[0] === undefined ? "" : `${Money.formatMinor(BigInt(objects[0].amountMinor), objects[0].currency as Currency)} ${objects[0].currency}`,
-  repaired ?? "remains", detail, chargeKey
+  repaired === null ? "remains" : dryRun ? `would be ${repaired}` : repaired, detail, chargeKey
 ]
 
 const summaryOf = (report: ReconcileReport) =>
@@ -36,7 +36,7 @@ export const reconcile = (options: ReconcileOptions, output: { readonly report: 
     if (file !== undefined) yield* file.finish
     if (output.json) yield* out(JSON.stringify({ ...report, differences: shown }))
     else {
-      if (shown.length > 0) yield* out(table(["difference", "customer", "objects", "amount", "repaired", "detail", "charge key"], shown.map(lineOf), [3]))
+      if (shown.length > 0) yield* out(table(["difference", "customer", "objects", "amount", "repaired", "detail", "charge key"], shown.map(lineOf(options.dryRun)), [3]))
       const total = report.repaired + report.remaining
       if (total > shown.length) yield* note(`${total - shown.length} more; --report FILE writes them all`)
       yield* out(summaryOf(report))
