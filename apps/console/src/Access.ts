@@ -17,6 +17,11 @@ export interface AccessOptions {
   readonly open?: { readonly actor: string; readonly role: Role } | undefined
   /** The server that this console is mounted in tells who it is; undefined for a stranger. */
   readonly identify?: ((request: HttpServerRequest.HttpServerRequest) => Effect.Effect<{ readonly actor: string; readonly role: Role } | undefined>) | undefined
+  /**
+   * A secret of at least 32 random characters that proofs are made with, beside the tokens. Without tokens and without it the
+   * proofs of one process are not those of another: several that serve the same pages need it.
+   */
+  readonly proofSecret?: Redacted.Redacted | undefined
   /** Cookies travel over TLS alone; false only where the browser is on this machine. */
   readonly secureCookie: boolean
   /** Host names that a request may be addressed to; others are refused, so that no page elsewhere reaches a loopback console by a name of its own. */
@@ -50,7 +55,7 @@ export class Access extends Context.Service<Access, {
         ...(options.operatorToken === undefined ? [] : [{ role: "operator" as const, token: options.operatorToken }]),
         ...(options.viewerToken === undefined ? [] : [{ role: "viewer" as const, token: options.viewerToken }])
       ]
-      const key = sealingKey(tokens.map(({ token }) => token))
+      const key = sealingKey([...tokens.map(({ token }) => token), ...(options.proofSecret === undefined ? [] : [options.proofSecret])])
       const oneAtATime = yield* Semaphore.make(1)
       const csrfOf = (of: string) => proofOf(key, "csrf", of)
       // Every token is compared, so that the time tells nothing about which was nearly right.

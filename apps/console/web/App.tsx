@@ -56,8 +56,11 @@ const Nav = () => {
   const { page } = useRoute()
   const { pulse } = useLive()
   const waiting = waitingOf(pulse?.counts)
+  const nav = useRef<HTMLElement>(null)
+  // On a narrow screen the places are a strip that does not show them all.
+  useEffect(() => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [page])
   return (
-    <nav aria-label="Pages">
+    <nav ref={nav} aria-label="Pages">
       <ul>
         {places.map((place) => (
           <li key={place.page}>
@@ -203,7 +206,7 @@ export const App = () => {
   const load = useCallback(async () => {
     const called = await call((client) => client.session.get())
     if (called.ok) {
-      remember(called.value, () => setStranger(true))
+      remember(called.value, { renewed: setSession, stranger: () => setStranger(true) })
       setSession(called.value)
       setStranger(false)
       setFailed("")

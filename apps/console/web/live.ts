@@ -3,7 +3,7 @@ import { Effect, Fiber, Schedule, Stream } from "effect"
 import { useSyncExternalStore } from "react"
 import { ConsoleClient } from "../src/ConsoleClient.ts"
 import type { Pulse } from "../src/api/Shapes.ts"
-import { runtime } from "./client.ts"
+import { renew, runtime } from "./client.ts"
 
 /** How the connection stands, the last pulse, and how many events there were in each second of the last two minutes. */
 export interface Live {
@@ -41,8 +41,12 @@ const take = (pulse: Pulse) => {
 
 /** Follows until it is stopped. */
 export const follow = (): (() => void) => {
+  let isFirst = true
   const follows = Effect.gen(function*() {
     const client = yield* ConsoleClient
+    // Another console may answer now, or this one no longer know who looks: what is called live can be acted on.
+    if (!isFirst) yield* renew
+    isFirst = false
     const pulses = yield* client.session.live()
     yield* Stream.runForEach(pulses, (pulse) => Effect.sync(() => take(pulse)))
   }).pipe(

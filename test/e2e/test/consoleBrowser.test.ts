@@ -61,6 +61,8 @@ const reading = (page: Page, url: string, places: ReadonlyArray<string>, ready: 
           await picture(page, `${name}-${theme}-${width}`)
           const over = Number(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
           if (over > 0) found.push(`${name} is ${over} pixels wider than ${width}`)
+          const tab = await page.locator("nav a[aria-current]").boundingBox()
+          if (tab === null || tab.x < 0 || tab.x + tab.width > width) found.push(`${name}: its tab is not to be seen at ${width}`)
           found.push(...(await axe(page)).map((text) => `${name}, ${theme}, ${width}: ${text}`))
         }
       }

@@ -6,11 +6,15 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypt
 export const isSame = (a: string, b: string): boolean =>
   timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest())
 
-/** A key for sealing. From the tokens, so that another token ends every sign-in and several processes understand each other's. */
-export const sealingKey = (tokens: ReadonlyArray<Redacted.Redacted>): Redacted.Redacted<Buffer> => {
+/**
+ * A key for sealing. From secrets that are kept elsewhere, so that another token ends every sign-in and several processes
+ * understand each other's proofs. Without any it is this process's own: no other one understands its proofs, nor does it
+ * after a restart.
+ */
+export const sealingKey = (secrets: ReadonlyArray<Redacted.Redacted>): Redacted.Redacted<Buffer> => {
   const mac = createHmac("sha256", "purser console")
-  for (const token of tokens) mac.update(createHash("sha256").update(Redacted.value(token)).digest())
-  return Redacted.make(tokens.length === 0 ? randomBytes(32) : mac.digest())
+  for (const secret of secrets) mac.update(createHash("sha256").update(Redacted.value(secret)).digest())
+  return Redacted.make(secrets.length === 0 ? randomBytes(32) : mac.digest())
 }
 
 /** A proof of this text for one purpose. */
