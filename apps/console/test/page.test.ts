@@ -5,6 +5,7 @@ import { createElement } from "react"
 import { renderToString } from "react-dom/server"
 import type { RunSlice, Session, Story } from "../src/api/Shapes.ts"
 import { WebFiles } from "../src/WebFiles.ts"
+import { routeOf } from "../web/route.ts"
 import { amount, count, percent, rate, short, span } from "../web/format.ts"
 import { ConflictTable } from "../web/parts/ConflictTable.tsx"
 import { SessionContext } from "../web/parts/Act.tsx"
@@ -36,6 +37,14 @@ describe("how the page writes", () => {
     assert.deepStrictEqual([span(900), span(61_000), span(7_260_000), span(5 * 86_400_000)], ["1 s", "1 min 1 s", "2 h 1 min", "5 days"])
     assert.deepStrictEqual([rate(0), rate(1.26), rate(1234.4), count(1_000_000n)], ["0 /s", "1.3 /s", "1,234 /s", "1,000,000"])
     assert.deepStrictEqual([short("pi_short"), short("0123456789abcdefghij")], ["pi_short", "0123456789…ghij"])
+  })
+})
+
+describe("where the page is", () => {
+  it("is read from its address, whatever was typed there", () => {
+    const place = (hash: string) => (({ id, page }) => [page, id])(routeOf(hash))
+    assert.deepStrictEqual([place(""), place("#/charges/a%2Fb"), place("#/caps?x=%")], [["runs", undefined], ["charges", "a/b"], ["caps", undefined]])
+    assert.deepStrictEqual([place("#/charges/%"), place("#/runs/a%zz")], [["charges", "%"], ["runs", "a%zz"]])
   })
 })
 

@@ -8,11 +8,21 @@ export interface Route {
   readonly query: URLSearchParams
 }
 
-const read = (): Route => {
-  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?")
+/** A name as it was meant; one that is written wrongly is the name of nothing, and is shown as it stands. */
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** The place that a hash names. */
+export const routeOf = (hash: string): Route => {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?")
   const [page = "", ...rest] = path.split("/")
   const id = rest.join("/")
-  return { page: page === "" ? "runs" : page, id: id === "" ? undefined : decodeURIComponent(id), query: new URLSearchParams(query) }
+  return { page: page === "" ? "runs" : page, id: id === "" ? undefined : decoded(id), query: new URLSearchParams(query) }
 }
 
 let at = ""
@@ -24,7 +34,7 @@ const subscribe = (listener: () => void) => {
 const now = () => {
   if (route === undefined || location.hash !== at) {
     at = location.hash
-    route = read()
+    route = routeOf(at)
   }
   return route
 }
