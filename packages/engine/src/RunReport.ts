@@ -26,6 +26,8 @@ export const RunOptions = Schema.Struct({
   allowPeriods: withDefault(Schema.Array(Schema.String), []),
   /** Compares the periods with the processor at the end. */
   reconcile: withDefault(Schema.Boolean, true),
+  /** Repairs what that comparison finds, as `purser reconcile` does; else it is told alone. */
+  repair: withDefault(Schema.Boolean, true),
   /** Closes the caps of the periods when every row is settled. */
   closePeriod: withDefault(Schema.Boolean, false)
 })

@@ -261,7 +261,7 @@ const make = Effect.gen(function*() {
       if (verdict === "cancel") yield* drain
       const notes = yield* after(lines)
       const { differences, problem } = options.reconcile
-        ? yield* certain("reconcile", Reconciled, steps.reconcile(runId))
+        ? yield* certain("reconcile", Reconciled, steps.reconcile(runId, options.repair))
         : { differences: null, problem: null }
       if (options.closePeriod && verdict === "go") {
         const problem = yield* closePeriod

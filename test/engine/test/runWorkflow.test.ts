@@ -1,6 +1,6 @@
 /** A billing run as a workflow, on the engine in memory: planned, charged, held, canceled, extended, with stages around. */
 import { BillingPeriod, type ChargeRequest, DunningBook, Ledger, LedgerError, LedgerUnavailable, RunLedger, RunRegistry, RunStash, SpendCap } from "@purser/core"
-import { BillingRun, ChargePipeline, executeRun, layerRunWorkflow, RunDefinition, RunDefinitions, type RunReport, retryCharge, Runs, type RunWish, tendRuns } from "@purser/engine"
+import { BillingRun, ChargePipeline, executeRun, layerRunWorkflow, Reconciler, RunDefinition, RunDefinitions, type RunReport, retryCharge, Runs, type RunWish, tendRuns } from "@purser/engine"
 import { chargeFor, FaultPlan, MockGateway, TestPipeline } from "@purser/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Deferred, Effect, Layer, Queue, Ref, Schedule, Schema, Stream } from "effect"
@@ -229,6 +229,23 @@ describe("a run", () => {
         assert.deepStrictEqual(new Set(yield* payments(requests(40))), new Set([1]))
         assert.deepStrictEqual(yield* Ref.get(chunks), new Set([10, 20, 30, 40]))
       }).pipe(Effect.provide(world(RunDefinitions.layer(plain), "1 day", watched)))
+    }))
+
+  it.live("repairs what it finds at the account at its end, or tells it alone", () =>
+    Effect.gen(function*() {
+      const asked = yield* Ref.make<ReadonlyArray<unknown>>([])
+      const reconciler = Layer.succeed(Reconciler, Reconciler.of({
+        reconcile: ({ billingPeriod, dryRun, namespace, sinceMs }) => Effect.as(Ref.update(asked, (all) => [...all, [billingPeriod, namespace, dryRun]]), {
+          billingPeriod, dryRun, sinceMs, untilMs: sinceMs, accounts: [], listed: 0, ours: 0, foreign: 0, rows: 3, open: 0, found: {}, repaired: 0, remaining: dryRun ? 2 : 0
+        })
+      }))
+      yield* Effect.gen(function*() {
+        for (const [name, repair, differences] of [["repairs", true, 0], ["tells", false, 2]] as const) {
+          yield* start(wish(name, { count: 3, from: 0 }, { options: { allowPeriods: ["2026-07"], headroomPercent: 200, repair } }))
+          assert.strictEqual((yield* report(name)).differences, differences)
+        }
+        assert.deepStrictEqual(yield* Ref.get(asked), [false, true].map((dryRun) => ["2026-07", requests(1)[0]!.namespace, dryRun]))
+      }).pipe(Effect.provide(world(RunDefinitions.layer(plain)).pipe(Layer.provide(reconciler))))
     }))
 
   run("sends nothing while it is paused, and goes on where it was", RunDefinitions.layer(plain), Effect.gen(function*() {

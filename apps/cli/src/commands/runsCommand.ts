@@ -29,6 +29,7 @@ export const optionFlags = {
   overCap: Flag.Literals("over-cap", ["refuse", "fits"]).pipe(Flag.withDescription("When the total does not fit under the cap: refuse the run, or charge what fits"), Flag.withDefault("refuse" as const)),
   concurrency: Flag.Int("concurrency").pipe(Flag.withDescription("Requests in flight"), Flag.withDefault(128)),
   reconcile: Flag.Boolean("reconcile").pipe(Flag.withDescription("Compare the periods with Stripe at the end (--no-reconcile leaves it out)"), Flag.withDefault(true)),
+  repair: Flag.Boolean("repair").pipe(Flag.withDescription("Repair what that comparison finds, as purser reconcile does (--no-repair tells it alone)"), Flag.withDefault(true)),
   closePeriod: Flag.Boolean("close-period").pipe(Flag.withDescription("Close the caps when every row is settled"), Flag.withDefault(false))
 }
 
@@ -63,6 +64,7 @@ export const readOptions = Effect.fnUntraced(function*(given: {
   readonly overCap: "refuse" | "fits"
   readonly concurrency: number
   readonly reconcile: boolean
+  readonly repair: boolean
   readonly closePeriod: boolean
 }) {
   if (given.concurrency < 1 || given.concurrency > 10_000) return yield* refused("--concurrency must be from 1 to 10000")
@@ -78,8 +80,8 @@ export const readOptions = Effect.fnUntraced(function*(given: {
     const period = parsePeriod(text, { labels })
     return Result.isSuccess(period) ? Effect.succeed<string>(period.success) : Effect.fail(refused(`--allow-period: ${period.failure.message}`))
   })
-  const { closePeriod, concurrency, overCap, reconcile } = given
-  return { expected, allowPeriods, headroomPercent: yield* parseHeadroom(given.headroom), overCap, concurrency, reconcile, closePeriod }
+  const { closePeriod, concurrency, overCap, reconcile, repair } = given
+  return { expected, allowPeriods, headroomPercent: yield* parseHeadroom(given.headroom), overCap, concurrency, reconcile, repair, closePeriod }
 })
 
 const act = (word: "pause" | "cancel", description: string) =>

@@ -93,14 +93,14 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
     }),
 
     /** The periods of the run against the account. Answers what remains, or why it could not be compared. */
-    reconcile: Effect.fnUntraced(function*(runId: string): Effect.fn.Return<{ readonly differences: number | null; readonly problem: string | null }> {
+    reconcile: Effect.fnUntraced(function*(runId: string, repair: boolean): Effect.fn.Return<{ readonly differences: number | null; readonly problem: string | null }> {
       if (Option.isNone(reconciler)) return { differences: null, problem: null }
       const totals = yield* surely(book.totals(runId))
       const run = yield* find(runId)
       const sinceMs = (run?.createdAtMs ?? (yield* Clock.currentTimeMillis)) - skewMs
       const scopes = new Map(totals.map(({ billingPeriod, namespace }) => [JSON.stringify([namespace, billingPeriod]), { billingPeriod, namespace }]))
       const results = yield* Effect.forEach(scopes.values(), (scope) =>
-        reconciler.value.reconcile({ ...scope, sinceMs, dryRun: false }, (found) =>
+        reconciler.value.reconcile({ ...scope, sinceMs, dryRun: !repair }, (found) =>
           Effect.logWarning(`reconciliation of run ${runId}: ${found.kind}, ${found.detail}`)).pipe(
             Effect.map(({ remaining }) => ({ differences: remaining, problem: null })),
             Effect.catch((error) => Effect.succeed({ differences: null, problem: `${scope.billingPeriod} could not be reconciled: ${error.message}` }))
