@@ -74,9 +74,12 @@ export const rateLine = (look: Look, name: string, rates: Rates, right: string):
   return line(look, [{ text: `${name} ` }, { text: sparkline(rates.series(), width), color: "cyan" }, { text: ` ${now}` }], right === "" ? [] : [{ text: right, color: "gray" }])
 }
 
+const shareOf = ({ capMinor, reservedMinor }: CapReport) => capMinor === 0n ? 1 : Number(reservedMinor) / Number(capMinor)
+
 /** How full a cap is. */
-export const capLine = (look: Look, { billingPeriod, capMinor, closed, currency, reservedMinor }: CapReport): string => {
-  const share = capMinor === 0n ? 1 : Number(reservedMinor) / Number(capMinor)
+export const capLine = (look: Look, cap: CapReport): string => {
+  const { billingPeriod, capMinor, closed, currency, reservedMinor } = cap
+  const share = shareOf(cap)
   const color: Color = share >= 0.98 ? "red" : share >= 0.9 ? "yellow" : "green"
   const money = (minor: bigint) => Money.formatMinor(minor, currency)
   const right = `${money(reservedMinor)} of ${money(capMinor)} ${currency}, ${capMinor === 0n ? "–" : `${Math.floor(share * 100)}%`}${closed ? ", closed" : ""}`
@@ -85,4 +88,16 @@ export const capLine = (look: Look, { billingPeriod, capMinor, closed, currency,
   // Full is full, and not nearly.
   const used = share >= 1 ? width : Math.min(width - 1, Math.ceil(share * width))
   return line(look, [{ text: name }, { text: "█".repeat(used), color }, { text: "·".repeat(width - used), color: "gray" }], [{ text: right }])
+}
+
+const capsShown = 3
+
+/** Lines of the caps that matter first: those in use, then the fullest; and how many more there are. */
+export const capLines = (look: Look, caps: ReadonlyArray<CapReport>, isInUse: (cap: CapReport) => boolean = () => false): ReadonlyArray<string> => {
+  const sorted = caps.toSorted((a, b) => Number(isInUse(b)) - Number(isInUse(a)) || Number(a.closed) - Number(b.closed) || shareOf(b) - shareOf(a))
+  const more = sorted.length - capsShown
+  return [
+    ...sorted.slice(0, capsShown).map((cap) => capLine(look, cap)),
+    ...(more <= 0 ? [] : [line(look, [{ text: `… and ${more} more ${more === 1 ? "cap" : "caps"}`, color: "gray" }])])
+  ]
 }

@@ -1,6 +1,7 @@
 /** How all charges stand, looked at again and again: a block on a terminal, one line a look elsewhere. */
 import { type CapReport, type Currency, Money, type Pause, type StateTotal } from "@purser/core"
-import { capLine, legend, rateLine, type ShownCounts, type ShownState, shownState, statesBar } from "./ChargeStates.ts"
+import { DateTime } from "effect"
+import { capLines, legend, rateLine, type ShownCounts, type ShownState, shownState, statesBar } from "./ChargeStates.ts"
 import { figure, line, type Look, perSecond } from "./Panel.ts"
 import type { Rates } from "./Rates.ts"
 
@@ -10,6 +11,23 @@ export interface StatusLook {
   readonly caps: ReadonlyArray<CapReport>
   readonly pauses: ReadonlyArray<Pause>
 }
+
+/** The last look that was answered, and since when none is. */
+export interface StatusSeen {
+  readonly look: StatusLook
+  readonly atMs: number
+  readonly awaySinceMs: number | undefined
+}
+
+/** What is known after another look: what it found, or what the last one did. */
+export const seenAfter = (before: StatusSeen, found: StatusLook | undefined, nowMs: number): StatusSeen =>
+  found === undefined ? { ...before, awaySinceMs: before.awaySinceMs ?? nowMs } : { look: found, atMs: nowMs, awaySinceMs: undefined }
+
+/** A moment as it is shown. */
+export const timeOf = (atMs: number): string => `${DateTime.formatIso(DateTime.makeUnsafe(atMs)).slice(0, 19)}Z`
+
+const awayText = ({ atMs, awaySinceMs }: StatusSeen): string | undefined =>
+  awaySinceMs === undefined ? undefined : `ledger away since ${timeOf(awaySinceMs)}, figures of ${timeOf(atMs)}`
 
 /** Charges of one period and currency. */
 export interface StatusGroup {
@@ -56,13 +74,16 @@ const pauseLine = (look: Look, { actor, cause, reason }: Pause): string =>
 /** The block, in at most as many rows as there are. */
 export const statusLines = (
   look: Look & { readonly rows: number },
-  view: StatusLook & { readonly title: string; readonly now: string; readonly rates: Rates }
+  view: { readonly seen: StatusSeen; readonly title: string; readonly nowMs: number; readonly rates: Rates }
 ): ReadonlyArray<string> => {
-  const { caps, now, pauses, rates, title, totals } = view
+  const { nowMs, rates, seen, title } = view
+  const { caps, pauses, totals } = seen.look
+  const away = awayText(seen)
   const groups = groupsOf(totals)
   const open = groups.reduce((sum, { counts }) => sum + (counts.open ?? 0), 0)
   const head = [
-    line(look, [{ text: title }], [{ text: now, color: "gray" }]),
+    line(look, [{ text: title }], [{ text: timeOf(nowMs), color: "gray" }]),
+    ...(away === undefined ? [] : [line(look, [{ text: away, color: "red" }])]),
     rateLine(look, "settled", rates, `${figure(open)} open`),
     ...pauses.map((pause) => pauseLine(look, pause))
   ]
@@ -73,7 +94,7 @@ export const statusLines = (
     }]),
     statesBar(look, group.counts, group.charges, `${figure(group.settled)}/${figure(group.charges)}`),
     legend(look, group.counts),
-    ...capsOf(group, caps).map((cap) => capLine(look, cap))
+    ...capLines(look, capsOf(group, caps))
   ])
   const rows = Math.max(8, look.rows - 1)
   const shown: Array<string> = [...head]
@@ -89,9 +110,12 @@ export const statusLines = (
 }
 
 /** One line a group without control sequences. */
-export const statusText = (now: string, { caps, pauses, totals }: StatusLook, rate: number): ReadonlyArray<string> => {
+export const statusText = (nowMs: number, seen: StatusSeen, rate: number): ReadonlyArray<string> => {
+  const { caps, pauses, totals } = seen.look
+  const now = timeOf(nowMs)
   const groups = groupsOf(totals)
-  const told = pauses.length === 0 ? "" : `, paused by ${pauses.map(({ cause }) => cause).join(" and ")}`
+  const away = awayText(seen)
+  const told = `${pauses.length === 0 ? "" : `, paused by ${pauses.map(({ cause }) => cause).join(" and ")}`}${away === undefined ? "" : `, ${away}`}`
   return groups.length === 0 ? [`${now} no charges${told}`] : groups.map((group) => {
     const states = Object.entries(group.counts).filter(([, count]) => count > 0).map(([state, count]) => `${count} ${state}`).join(", ")
     const full = capsOf(group, caps).map(({ capMinor, reservedMinor }) => capMinor === 0n ? ", cap –" : `, cap ${reservedMinor * 100n / capMinor}%`).join("")

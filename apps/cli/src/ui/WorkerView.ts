@@ -1,7 +1,7 @@
 /** What a worker does, from its own counters: a block on a terminal, a line a minute elsewhere when something happened. */
 import type { CapReport } from "@purser/core"
 import { Clock, Effect, Metric, Ref, type Scope } from "effect"
-import { capLine, legend, rateLine, type ShownCounts, shownState, statesBar } from "./ChargeStates.ts"
+import { capLines, legend, rateLine, type ShownCounts, shownState, statesBar } from "./ChargeStates.ts"
 import { note } from "./Output.ts"
 import { clock, figure, line, type Look, perSecond } from "./Panel.ts"
 import { makeRates, type Rates } from "./Rates.ts"
@@ -57,14 +57,12 @@ const troubles = ({ rateLimited, redelivered, unsettled }: WorkerFigures) => [
 export const workerLine = (figures: WorkerFigures, rate: number): string =>
   [`${figures.settled} settled`, perSecond(rate), `${figures.inFlight} in flight`, ...troubles(figures)].join(", ")
 
-const capsShown = 3
-
 /** The block. */
 export const workerLines = (
   look: Look,
-  view: { readonly title: string; readonly elapsedMs: number; readonly figures: WorkerFigures; readonly charges: Rates; readonly calls: Rates; readonly caps: ReadonlyArray<CapReport> }
+  view: { readonly title: string; readonly elapsedMs: number; readonly figures: WorkerFigures; readonly charges: Rates; readonly calls: Rates; readonly caps: ReadonlyArray<CapReport>; readonly isInUse?: (cap: CapReport) => boolean }
 ): ReadonlyArray<string> => {
-  const { calls, caps, charges, elapsedMs, figures, title } = view
+  const { calls, caps, charges, elapsedMs, figures, isInUse, title } = view
   const told = troubles(figures)
   return [
     line(look, [{ text: title }], [{ text: `up ${clock(elapsedMs)}`, color: "gray" }]),
@@ -72,7 +70,7 @@ export const workerLines = (
     legend(look, figures.counts),
     rateLine(look, "charges", charges, `${figure(figures.inFlight)} in flight`),
     rateLine(look, "Stripe ", calls, `${figure(figures.stripeCalls)} calls`),
-    ...caps.slice(0, capsShown).map((cap) => capLine(look, cap)),
+    ...capLines(look, caps, isInUse),
     ...(told.length === 0 ? [] : [line(look, [{ text: told.join(", "), color: "gray" }])])
   ]
 }
@@ -97,12 +95,20 @@ export const watchWorker = ({ caps, title }: WorkerSurroundings): Effect.Effect<
     const charges = makeRates()
     const calls = makeRates()
     const open = yield* Ref.make<ReadonlyArray<CapReport>>([])
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.flatMap(caps, (all) => Ref.set(open, all)), Effect.sleep(5000))))
+    // What each held when it was first seen: whichever holds something else by now is in use.
+    const held = new Map<string, bigint>()
+    const nameOf = ({ billingPeriod, currency, namespace }: CapReport) => JSON.stringify([namespace, billingPeriod, currency])
+    const isInUse = (cap: CapReport) => held.get(nameOf(cap)) !== cap.reservedMinor
+    const noteCaps = (all: ReadonlyArray<CapReport>) => {
+      for (const cap of all) if (!held.has(nameOf(cap))) held.set(nameOf(cap), cap.reservedMinor)
+      return Ref.set(open, all)
+    }
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.flatMap(caps, noteCaps), Effect.sleep(5000))))
     yield* live(Effect.gen(function*() {
       const figures = yield* workerFigures
       const elapsedMs = yield* elapsed
       charges.note(elapsedMs, figures.settled)
       calls.note(elapsedMs, figures.stripeCalls)
-      return workerLines(tty, { title, elapsedMs, figures, charges, calls, caps: yield* Ref.get(open) })
+      return workerLines(tty, { title, elapsedMs, figures, charges, calls, caps: yield* Ref.get(open), isInUse })
     }))
   })

@@ -3,11 +3,12 @@ import type { BillingPeriod, CapReport, Currency, StateTotal } from "@purser/cor
 import { noProgress, type RunProgress } from "@purser/engine"
 import { Arbitrary, Schema } from "effect"
 import { stripVTControlCharacters } from "node:util"
-import { capLine, legend, type ShownCounts, statesBar } from "../../src/ui/ChargeStates.ts"
+import { statusJson } from "../../src/handlers/statusJson.ts"
+import { capLine, capLines, legend, type ShownCounts, statesBar } from "../../src/ui/ChargeStates.ts"
 import { bar, clock, line, sparkline } from "../../src/ui/Panel.ts"
 import { makeRates } from "../../src/ui/Rates.ts"
 import { progressLine, runLines } from "../../src/ui/RunProgressView.ts"
-import { statusLines, statusText } from "../../src/ui/StatusView.ts"
+import { seenAfter, statusLines, type StatusSeen, statusText } from "../../src/ui/StatusView.ts"
 import { workerLine, workerLines } from "../../src/ui/WorkerView.ts"
 
 const usd = "usd" as Currency
@@ -28,14 +29,16 @@ const total = (state: StateTotal["state"], charges: number, quarantined = 0): St
   billingPeriod: "2026-10", currency: "usd", state, charges, amountMinor: BigInt(charges) * 1300n, receivedMinor: state === "succeeded" ? BigInt(charges) * 1300n : 0n, quarantined
 })
 const pause = { cause: "person", actor: "ann", reason: "a look at the caps", sinceMs: 0 } as const
+const atMs = Date.UTC(2026, 10, 29, 23, 4, 7)
+const seen = (look: StatusSeen["look"]): StatusSeen => ({ look, atMs, awaySinceMs: undefined })
 const plain = (columns: number) => ({ columns, color: false, rows: 24 })
 
 const run = (columns: number, color = false) => runLines({ columns, color }, {
   title: "bills.csv  run 20261129T230230Z-773190f6", progress: progress(1410, 88, 3), total: 3000, elapsedMs: 12_000, rates: grown(90, 110, 130, 125, 140, 150), caps: [cap(1_903_400n)]
 })
 const status = (columns: number, color = false) => statusLines({ columns, color, rows: 24 }, {
-  title: "purser status  ledger postgres://purser@db/purser", now: "2026-11-29T23:04:07Z", rates: grown(10, 20, 40, 20),
-  totals: [total("succeeded", 1770), total("declined", 111), total("planned", 1117), total("attached", 2, 1)], caps: [cap(4_900_000n)], pauses: [pause]
+  title: "purser status  ledger postgres://purser@db/purser", nowMs: atMs, rates: grown(10, 20, 40, 20),
+  seen: seen({ totals: [total("succeeded", 1770), total("declined", 111), total("planned", 1117), total("attached", 2, 1)], caps: [cap(4_900_000n)], pauses: [pause] })
 })
 const worker = (columns: number, color = false) => workerLines({ columns, color }, {
   title: "worker on tcp://127.0.0.1:5555, ledger postgres://purser@db/purser", elapsedMs: 3_723_000,
@@ -108,9 +111,40 @@ describe("a live view", () => {
 
   it("of very many groups fits the rows, and says that there are more", () => {
     const totals = Array.from({ length: 30 }, (_, index) => ({ ...total("succeeded", 5), billingPeriod: `2024-${String(index % 12 + 1).padStart(2, "0")}`, currency: index < 12 ? "usd" : index < 24 ? "eur" : "gbp" }))
-    const lines = statusLines(plain(80), { title: "t", now: "n", rates: grown(), totals, caps: [], pauses: [] })
+    const lines = statusLines(plain(80), { title: "t", nowMs: atMs, rates: grown(), seen: seen({ totals, caps: [], pauses: [] }) })
     assert.isAtMost(lines.length, 24)
     assert.match(lines.at(-1) ?? "", /^… and \d+ more/)
+  })
+})
+
+describe("a ledger that is away", () => {
+  const fresh = seen({ totals: [total("succeeded", 5)], caps: [], pauses: [] })
+  const away = seenAfter(seenAfter(fresh, undefined, atMs + 2000), undefined, atMs + 4000)
+  const told = "ledger away since 2026-11-29T23:04:09Z, figures of 2026-11-29T23:04:07Z"
+
+  it("is said to be, since the first look that found nothing", () => {
+    assert.strictEqual(statusLines(plain(80), { title: "t", nowMs: atMs + 5000, rates: grown(), seen: away })[1], told)
+    assert.deepStrictEqual(statusText(atMs + 5000, away, 0), [`2026-11-29T23:04:12Z 2026-10 usd: 5 charges: 5 paid, 0/s, ${told}`])
+  })
+
+  it("in JSON is stale, at the time of the look", () => {
+    const read = (one: StatusSeen) => (({ at, stale }) => [at, stale])(JSON.parse(statusJson(one, 0)) as { readonly at: string; readonly stale: boolean })
+    assert.deepStrictEqual([read(fresh), read(away), read(seenAfter(away, fresh.look, atMs + 6000))], [
+      ["2026-11-29T23:04:07Z", false], ["2026-11-29T23:04:07Z", true], ["2026-11-29T23:04:13Z", false]
+    ])
+  })
+})
+
+describe("many caps", () => {
+  const some = [10n, 90n, 50n, 70n, 30n].map((held, index) => ({ ...cap(held, 100n), billingPeriod: `2026-0${index + 1}` as BillingPeriod }))
+  const periods = (lines: ReadonlyArray<string>) => lines.map((text) => /^cap {2}(\S+)/.exec(text)?.[1] ?? text)
+
+  it("are shown by what is in use, then the fullest, and the others counted", () => {
+    const shown = capLines(plain(80), some)
+    assert.deepStrictEqual(periods(shown), ["2026-02", "2026-04", "2026-03", "… and 2 more caps"])
+    assert.deepStrictEqual(periods(capLines(plain(80), some, ({ billingPeriod }) => billingPeriod === "2026-01")), ["2026-01", "2026-02", "2026-04", "… and 2 more caps"])
+    assert.deepStrictEqual(periods(capLines(plain(80), some.map((one, index) => ({ ...one, closed: index === 1 })))), ["2026-04", "2026-03", "2026-05", "… and 2 more caps"])
+    assert.deepStrictEqual(periods(capLines(plain(30), some.slice(0, 4))).at(-1), "… and 1 more cap")
   })
 })
 
@@ -121,10 +155,10 @@ describe("without a terminal", () => {
   })
 
   it("all charges are one line a period, and a worker is one", () => {
-    assert.deepStrictEqual(statusText("23:04", { totals: [total("succeeded", 1770), total("claimed", 3)], caps: [cap(4_900_000n)], pauses: [pause] }, 52), [
-      "23:04 2026-10 usd: 1773 charges: 1770 paid, 3 open, cap 98%, 52/s, paused by person"
+    assert.deepStrictEqual(statusText(atMs, seen({ totals: [total("succeeded", 1770), total("claimed", 3)], caps: [cap(4_900_000n)], pauses: [pause] }), 52), [
+      "2026-11-29T23:04:07Z 2026-10 usd: 1773 charges: 1770 paid, 3 open, cap 98%, 52/s, paused by person"
     ])
-    assert.deepStrictEqual(statusText("23:04", { totals: [], caps: [], pauses: [] }, 0), ["23:04 no charges"])
+    assert.deepStrictEqual(statusText(atMs, seen({ totals: [], caps: [], pauses: [] }), 0), ["2026-11-29T23:04:07Z no charges"])
     assert.strictEqual(
       workerLine({ counts: { paid: 12 }, settled: 12, inFlight: 3, redelivered: 1, unsettled: 0, stripeCalls: 24, rateLimited: 0 }, 0.2),
       "12 settled, 0.2/s, 3 in flight, 1 redelivered"
