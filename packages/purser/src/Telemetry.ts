@@ -29,7 +29,10 @@ export interface TelemetrySettings {
   readonly metrics: { readonly host: string; readonly port: number } | undefined
 }
 
-const Listen = Schema.String.pipe(Schema.check(Schema.isPattern(/^(?:(?:[\w.-]+|\[[\da-fA-F:]+\]):)?\d{1,5}$/, { message: "expected PORT or HOST:PORT" })))
+const Listen = Schema.String.pipe(Schema.check(
+  Schema.isPattern(/^(?:(?:[\w.-]+|\[[\da-fA-F:]+\]):)?\d{1,5}$/, { message: "expected PORT or HOST:PORT" }),
+  Schema.makeFilter((text: string) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535 || "expected a port of at most 65535")
+))
 const Share = Schema.Finite.pipe(Schema.check(Schema.isBetween({ minimum: 0, maximum: 1 })))
 
 const endpoint = Config.all([Config.option(Config.URL("PURSER_OTLP_ENDPOINT")), Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT"))]).pipe(

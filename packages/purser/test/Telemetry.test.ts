@@ -56,7 +56,7 @@ describe("what is switched on", () => {
   it.effect("is refused when it cannot be read, with the key's name", () =>
     Effect.gen(function*() {
       for (const [key, value] of [
-        ["PURSER_METRICS_LISTEN", "here"], ["PURSER_METRICS_LISTEN", "a b:1"], ["PURSER_OTLP_ENDPOINT", "collector"], ["PURSER_OTLP_SIGNALS", "traces,all"],
+        ["PURSER_METRICS_LISTEN", "here"], ["PURSER_METRICS_LISTEN", "a b:1"], ["PURSER_METRICS_LISTEN", "99999"], ["PURSER_METRICS_LISTEN", "[::1]:65536"], ["PURSER_OTLP_ENDPOINT", "collector"], ["PURSER_OTLP_SIGNALS", "traces,all"],
         ["PURSER_OTLP_ENCODING", "xml"], ["PURSER_TRACE_SAMPLE", "1.5"]
       ] as const) {
         const read = yield* settings({ [key]: value })
