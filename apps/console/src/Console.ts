@@ -29,7 +29,7 @@ export type ConsoleNeeds = Access | ConsoleStoreServices | StoreServices | Datab
 
 const Api = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/openapi.json" }).pipe(
   Layer.provide(Layer.mergeAll(Session.layer, Runs.layer, Charges.layer, Attention.layer, Caps.layer, Workers.layer, Reconcile.layer)),
-  Layer.provide(Guard.layerDoor)
+  Layer.provide([Guard.layerDoor, Guard.layerLegible])
 )
 
 const Page = HttpRouter.use(Effect.fnUntraced(function*(router) {

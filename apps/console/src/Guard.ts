@@ -4,9 +4,10 @@
  */
 import { Cause, Effect, Layer } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiMiddleware } from "effect/http-api"
 import { Access } from "./Access.ts"
-import { NotAllowed, SignInNeeded } from "./api/ConsoleError.ts"
-import { Door, Visitor } from "./api/Visitor.ts"
+import { BadRequest, NotAllowed, SignInNeeded } from "./api/ConsoleError.ts"
+import { Door, Legible, Visitor } from "./api/Visitor.ts"
 
 /** The policy of every page: no script and no style but files of this server. */
 export const contentSecurityPolicy = [
@@ -66,3 +67,10 @@ export const layerDoor: Layer.Layer<Door, never, Access> = Layer.effect(Door, Ef
   return Door.of({ cookie: admit, bearer: admit })
 }))
 
+/** What is wrong with a request. An answer of ours that does not fit is not the asker's mistake. */
+export const layerLegible: Layer.Layer<Legible> = HttpApiMiddleware.layerSchemaErrorTransform(Legible, (error, { group }) => {
+  if (error.kind === "Body" || error.kind === "ResponseHeaders") return Effect.fail(error)
+  const where = error.kind.toLowerCase()
+  // What a sign-in brings is not repeated to anybody.
+  return Effect.fail(new BadRequest({ message: group.identifier === "signIn" ? `the ${where} cannot be read` : `the ${where} cannot be read: ${error.cause.message}`.slice(0, 1000) }))
+})

@@ -44,6 +44,33 @@ layer(world(open), { timeout: 60_000, excludeTestServices: true })("a console wh
       assert.deepStrictEqual((yield* acts).slice(0, 2).map(({ act }) => act), ["drop conflict: not done", "drop conflict"])
     }))
 
+  it.effect("says what is wrong with a request, asks no store about it, and repeats no token", () =>
+    Effect.gen(function*() {
+      const ask = yield* asking()
+      const headers = { "x-purser-csrf": String((yield* ask("/api/session")).json["csrf"]) }
+      const before = (yield* acts).length
+      const answers = [
+        [yield* ask("/api/runs?before=-1e308"), "before"],
+        [yield* ask("/api/runs?limit=many"), "limit"],
+        [yield* ask("/api/charges/xyz"), "32 lower-case hex digits"],
+        [yield* ask("/api/attention/conflicts/keep", { body: { runId: "r", line: 99_999_999_999, reason: "too far" }, headers }), "line"],
+        [yield* ask("/api/reconcile", { body: { billingPeriod: "2026-07", sinceMs: 1e300, dryRun: true, reason: "too far" }, headers }), "sinceMs"],
+        [yield* ask("/api/sign-in", { body: { token: secrets.operator.repeat(40), actor: "eve" } }), "payload"]
+      ] as const
+      for (const [{ json, status, text }, word] of answers) {
+        assert.deepStrictEqual([status, json["_tag"]], [400, "BadRequest"], text)
+        assert.include(String(json["message"]), word)
+        assert.notInclude(text, secrets.operator)
+      }
+      assert.strictEqual((yield* ask("/api/runs?before=8.64e15")).status, 200)
+      assert.strictEqual((yield* acts).length, before)
+      const { paths } = (yield* ask("/openapi.json")).json as { readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly responses: Readonly<Record<string, unknown>> }>>>> }
+      for (const [path, methods] of Object.entries(paths)) {
+        for (const { responses } of Object.values(methods)) if ("400" in responses) assert.include(JSON.stringify(responses["400"]), "BadRequest", path)
+      }
+      assert.include(JSON.stringify(paths["/api/runs"]?.["get"]?.responses["400"]), "BadRequest")
+    }))
+
   it.effect("is served under its own name alone", () =>
     Effect.gen(function*() {
       const ask = yield* asking()

@@ -6,11 +6,13 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ActRefused, Away, NotThere, SignInNeeded } from "./ConsoleError.ts"
 import * as Shapes from "./Shapes.ts"
-import { Door } from "./Visitor.ts"
+import { Door, Legible } from "./Visitor.ts"
 
 const { Reason } = Shapes
 const said = (summary: string) => OpenApi.annotations({ summary })
 const limit = (most: number) => Schema.optional(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: most })))
+/** A moment that every store can hold. */
+const Moment = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 8.64e15 }))
 const reading = [Away, NotThere] as const
 const acting = [Away, NotThere, ActRefused] as const
 
@@ -22,6 +24,7 @@ export class SignInGroup extends HttpApiGroup.make("signIn")
     error: SignInNeeded
   }).annotateMerge(said("Exchange a token for a cookie; the actor's name goes on every act")))
   .add(HttpApiEndpoint.post("signOut", "/api/sign-out", { success: HttpApiSchema.NoContent }).annotateMerge(said("Give the cookie back")))
+  .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Sign-in" }))
 {}
 
@@ -35,6 +38,7 @@ export class SessionGroup extends HttpApiGroup.make("session")
     error: reading
   }).annotateMerge(said("What people did, the newest first")))
   .middleware(Door)
+  .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Session" }))
 {}
 
@@ -43,7 +47,7 @@ const runParams = { params: { runId: Schema.String }, payload: Schema.Struct({ r
 /** Billing runs, and the switch that stops charging. */
 export class RunsGroup extends HttpApiGroup.make("runs")
   .add(HttpApiEndpoint.get("list", "/api/runs", {
-    query: { before: Schema.optional(Schema.Finite), limit: limit(200) },
+    query: { before: Schema.optional(Moment), limit: limit(200) },
     success: Schema.Struct({ runs: Schema.Array(Shapes.Run), pauses: Schema.Array(Shapes.Pause), atMs: Schema.Finite }),
     error: reading
   }).annotateMerge(said("Runs, the newest first")))
@@ -56,6 +60,7 @@ export class RunsGroup extends HttpApiGroup.make("runs")
   .add(HttpApiEndpoint.post("resumeCharging", "/api/charging/resume", { payload: Schema.Struct({ reason: Reason }), success: Shapes.Done, error: acting })
     .annotateMerge(said("Let charging go on, whoever paused it")))
   .middleware(Door)
+  .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Runs" }))
 {}
 
@@ -91,6 +96,7 @@ export class ChargesGroup extends HttpApiGroup.make("charges")
     params: keyParams, payload: Schema.Struct({ reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Go on with a charge that nobody holds: its object is read, and what it says is recorded")))
   .middleware(Door)
+  .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Charges" }))
 {}
 
@@ -98,7 +104,7 @@ export class ChargesGroup extends HttpApiGroup.make("charges")
 export class AttentionGroup extends HttpApiGroup.make("attention")
   .add(HttpApiEndpoint.get("list", "/api/attention", { success: Shapes.Waiting, error: reading }).annotateMerge(said("What waits for a person, with the evidence")))
   .add(HttpApiEndpoint.post("keepCharge", "/api/attention/conflicts/keep", {
-    payload: Schema.Struct({ runId: Schema.String, line: Schema.Int, reason: Reason }), success: Shapes.Done, error: acting
+    payload: Schema.Struct({ runId: Schema.String, line: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 })), reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Drop the file's row of a conflict; the charge stays as the ledger has it")))
   .add(HttpApiEndpoint.post("endQuarantine", "/api/attention/quarantine/end", {
     payload: Schema.Struct({ chargeKey: Shapes.Key, reason: Reason }), success: Shapes.Done, error: acting
@@ -107,6 +113,7 @@ export class AttentionGroup extends HttpApiGroup.make("attention")
     payload: Schema.Struct({ digests: Schema.Array(Schema.String).check(Schema.isBetweenLength(1, 500)), reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Throw dead letters away")))
   .middleware(Door)
+  .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Attention" }))
 {}
 
@@ -129,6 +136,7 @@ export class CapsGroup extends HttpApiGroup.make("caps")
     payload: Schema.Struct({ vault: Schema.NonEmptyString, reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("End every key of one vault")))
   .middleware(Door)
+  .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Caps and vault keys" }))
 {}
 
@@ -136,6 +144,7 @@ export class CapsGroup extends HttpApiGroup.make("caps")
 export class WorkersGroup extends HttpApiGroup.make("workers")
   .add(HttpApiEndpoint.get("list", "/api/workers", { success: Shapes.Workers, error: reading }).annotateMerge(said("Workers: heartbeats, charges in flight, speed")))
   .middleware(Door)
+  .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Workers" }))
 {}
 
@@ -144,12 +153,13 @@ export class ReconcileGroup extends HttpApiGroup.make("reconcile")
   .add(HttpApiEndpoint.get("get", "/api/reconcile", { success: Shapes.Reconcile, error: reading })
     .annotateMerge(said("The last comparison of this console, and objects without a charge")))
   .add(HttpApiEndpoint.post("start", "/api/reconcile", {
-    payload: Schema.Struct({ billingPeriod: Schema.NonEmptyString, sinceMs: Schema.Finite, dryRun: Schema.Boolean, reason: Reason }), success: Shapes.Done, error: acting
+    payload: Schema.Struct({ billingPeriod: Schema.NonEmptyString, sinceMs: Moment, dryRun: Schema.Boolean, reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Compare a period with the processor's account; repair what evidence allows, unless it is a dry run")))
   .add(HttpApiEndpoint.post("unlist", "/api/reconcile/unlist", {
     payload: Schema.Struct({ id: Schema.NonEmptyString, reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Take an object off the list: a person has dealt with it")))
   .middleware(Door)
+  .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Reconcile" }))
 {}
 

@@ -19,6 +19,15 @@ export class NotAllowed extends Schema.TaggedError<NotAllowed>("@purser/console/
   }
 }
 
+/** The request is not one that the API knows: a field is missing, or is not what it should be. Nothing was done. */
+export class BadRequest extends Schema.TaggedError<BadRequest>("@purser/console/BadRequest")("BadRequest", {
+  message: Schema.String
+}, { httpApiStatus: 400 }) {
+  get isRetryable() {
+    return false
+  }
+}
+
 /** There is no such thing. */
 export class NotThere extends Schema.TaggedError<NotThere>("@purser/console/NotThere")("NotThere", {
   message: Schema.String

@@ -1,7 +1,7 @@
 /** Who made a request, as far as the console lets them in. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
-import { NotAllowed, SignInNeeded } from "./ConsoleError.ts"
+import { BadRequest, NotAllowed, SignInNeeded } from "./ConsoleError.ts"
 
 /** What somebody may do: look, or act as well. */
 export type Role = "operator" | "viewer"
@@ -36,3 +36,6 @@ export class Door extends HttpApiMiddleware.Service<Door, { provides: Visitor; r
   },
   error: [SignInNeeded, NotAllowed]
 }) {}
+
+/** Says what is wrong with a request that cannot be read. */
+export class Legible extends HttpApiMiddleware.Service<Legible>()("@purser/console/Legible", { error: BadRequest }) {}
