@@ -1,12 +1,18 @@
 import { defineConfig } from "vitest/config"
 
+const e2e = (names: ReadonlyArray<string>) => names.map((name) => `test/e2e/test/${name}.test.ts`)
 // Every failure on every further gateway, every package manager on every Node: minutes of it, so that it has its own command, `pnpm test:long`.
 const long = [
-  ...["chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runnerLong"].map((name) => `test/e2e/test/${name}.test.ts`),
-  "test/packaging/test/matrix.test.ts"
+  ...e2e([
+    "chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runnerLong", "runnerOutage", "runnerStop",
+    "rates", "forwarder", "hostDunning"
+  ]),
+  "packages/transport-zeromq/test/curveBetween.test.ts",
+  "test/packaging/test/matrix.test.ts",
+  "test/packaging/test/packages.test.ts"
 ]
 // These run in both, and whole in the long run alone.
-const both = ["test/e2e/test/crash.test.ts"]
+const both = e2e(["crash", "reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause"])
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.
 const browser = ["test/e2e/test/consoleBrowser.test.ts"]

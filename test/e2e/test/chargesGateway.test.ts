@@ -6,11 +6,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type ChargeOutcome, Ledger, type PipelineError } from "@purser/core"
 import { ChargePipeline, Sweeper } from "@purser/engine"
-import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeGateway } from "@purser/stripe"
 import { type Fault, StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { type Duration, Effect, Exit, Fiber, type Layer } from "effect"
+import { databases } from "../src/Long.ts"
 import { advance, Crash, openCap, payments, world } from "../src/World.ts"
 
 const request = chargeFor("cust_1", "2026-07")
@@ -50,7 +50,7 @@ const post = (path: string, body: string, idempotencyKey: string) =>
         body
       })))
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   describe(`charges gateway on ${name}`, () => {
     const live = (title: string, test: Effect.Effect<void, unknown, Layer.Success<ReturnType<typeof world>>>) =>
       it.live(title, () => Effect.andThen(openCap(request), test).pipe(Effect.provide(world(database, {}, StripeGateway.layerChargesWith))))

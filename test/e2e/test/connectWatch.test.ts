@@ -5,12 +5,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Ledger, Sightings } from "@purser/core"
 import { ChargePipeline, type Difference, type ReconcileOptions, Reconciler } from "@purser/engine"
-import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { namespaceFor, StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor, type ChargeForOptions } from "@purser/testkit"
 import { Effect, type Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { databases } from "../src/Long.ts"
 import { paidCharge, refund, refundFor, refundWorld } from "../src/RefundWorld.ts"
 import { deliver, elsewhere, type WatchServices, watchWorld } from "../src/Watch.ts"
 import { Crash, openCap } from "../src/World.ts"
@@ -43,7 +43,7 @@ const listedAccounts = Effect.map(Effect.flatMap(StripeSim, (sim) => sim.request
   [...new Set(requests.filter(({ method, path }) => method === "GET" && path === "/v1/payment_intents").map(({ account }) => account ?? "own"))].toSorted())
 const dead = <E, R>(run: Effect.Effect<unknown, E, R>) => Effect.andThen(Effect.flatMap(Crash, (crash) => crash.at("after-confirm")), Effect.exit(run))
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   describe(`connected accounts on ${name}`, () => {
     const live = (title: string, test: Effect.Effect<void, unknown, WatchServices>, layer: Layer.Layer<WatchServices, unknown> = watchWorld(database)) =>
       it.live(title, () => test.pipe(Effect.provide(layer)))

@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ChargeGateway, type ChargeRequest, Ledger, SpendCap } from "@purser/core"
 import { ChargePipeline, Sweeper } from "@purser/engine"
-import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { Effect, Exit } from "effect"
+import { databases } from "../src/Long.ts"
 import { advance, Crash, openCap, payments, world } from "../src/World.ts"
 
 const poor = "pm_card_visa_chargeDeclinedInsufficientFunds"
@@ -21,7 +21,7 @@ const reopen = (request: ChargeRequest, paymentMethod?: string) =>
 const asked = Effect.map(Effect.flatMap(StripeSim, (sim) => sim.requests), (all) =>
   all.filter(({ path, replayed, status }) => path.endsWith("/confirm") && !replayed && (status === 402 || status === 200 || status === null)).length)
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   describe(`declines on ${name}`, () => {
     it.live("a worker that died with the decline in its hands: recorded as that attempt's, and no bank is asked again, days later", () =>
       Effect.gen(function*() {

@@ -5,11 +5,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { CardDeclined, ChargeError, ChargeGateway, type ChargeOutcome, Ledger, LedgerError, LedgerUnavailable, type PipelineError } from "@purser/core"
 import { ChargePipeline, PipelineOptions, Sweeper, retryPolicy } from "@purser/engine"
-import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { type Fault, StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { type Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { databases } from "../src/Long.ts"
 import { advance, Crash, openCap, payments, world } from "../src/World.ts"
 
 const request = chargeFor("cust_1", "2026-07")
@@ -45,7 +45,7 @@ const paysOnce = Effect.gen(function*() {
   assert.strictEqual(yield* payments(request), 1)
 })
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   describe(`failure table on ${name}`, () => {
     const live = (title: string, test: Effect.Effect<void, unknown, Layer.Success<ReturnType<typeof world>>>) =>
       it.live(title, () => Effect.andThen(openCap(request), test).pipe(Effect.provide(world(database))))

@@ -5,11 +5,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type ChargeOutcome, ChargeGateway, Ledger, type PipelineError } from "@purser/core"
 import { ChargePipeline, Sweeper } from "@purser/engine"
-import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeClient, StripeGateway } from "@purser/stripe"
 import { type Fault, StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { type Duration, Effect, Exit, Fiber, Layer } from "effect"
+import { databases } from "../src/Long.ts"
 import { advance, Crash, openCap, payments, world } from "../src/World.ts"
 
 const request = chargeFor("cust_1", "2026-07")
@@ -76,7 +76,7 @@ const paysOnce = Effect.gen(function*() {
   assert.deepStrictEqual(found.map(({ amount, metadata }) => [metadata.line, amount]).toSorted(), lines.map(({ amountMinor, id }) => [id, amountMinor]).toSorted())
 })
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   const at = (gateway: Parameters<typeof world>[2]) => world(database, {}, gateway)
   const live = (
     title: string,

@@ -44,7 +44,7 @@ const names = (page: string) => [...page.matchAll(/^\| `((?:purser|process)_\w+)
 
 /** Names in an expression, without what a histogram adds, and the labels that each is asked by. */
 const askedIn = (expression: string) =>
-  [...expression.matchAll(/\b((?:purser|process)_\w+?)(?:_bucket|_sum|_count)?(?:\{([^}]*)\}|(?![\w{]))/g)].map(([, name, labels]) => ({
+  [...expression.matchAll(/\b(up|(?:purser|process)_\w+?)(?:_bucket|_sum|_count)?(?:\{([^}]*)\}|(?![\w{]))/g)].map(([, name, labels]) => ({
     name: name!,
     labels: [...(labels ?? "").matchAll(/(\w+)\s*[=!]/g)].map((match) => match[1]!)
   }))
@@ -101,6 +101,8 @@ describe("metrics", () => {
       assert.deepStrictEqual(listed.toSorted(), [...all.keys()].toSorted())
       assert.deepStrictEqual(listed.length, new Set(listed).size)
 
+      // Prometheus's own word on whether a process answers.
+      all.set("up", new Set())
       const rules = (yield* Schema.decodeUnknownEffect(Rules)(parse(read("ops/telemetry/alerts.yml")))).groups.flatMap((group) => group.rules)
       const panels = (yield* Schema.decodeEffect(Dashboard)(read("ops/telemetry/dashboard.json"))).panels
       const asked = [

@@ -5,12 +5,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ChargeRequest, Ledger, Sightings, SpendCap } from "@purser/core"
 import { ChargePipeline, type Difference, type ReconcileOptions, Reconciler } from "@purser/engine"
-import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor, type ChargeForOptions } from "@purser/testkit"
 import { Effect, Exit, type Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { databases } from "../src/Long.ts"
 import { deliver, elsewhere, type WatchServices, watchWorld } from "../src/Watch.ts"
 import { advance, Crash, openCap, payments } from "../src/World.ts"
 
@@ -54,7 +54,7 @@ const restoreBackup = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql`truncate purser.charges, purser.charge_events, purser.cap_reservations`
   )))
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   describe(`reconcile on ${name}`, () => {
     const live = (title: string, test: Effect.Effect<void, unknown, WatchServices>, layer: Layer.Layer<WatchServices, unknown> = watchWorld(database)) =>
       it.live(title, () => Effect.andThen(openCap(of("any").request), test).pipe(Effect.provide(layer)))

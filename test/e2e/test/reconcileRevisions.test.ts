@@ -6,12 +6,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Ledger, RefundLedger, SpendCap } from "@purser/core"
 import { ChargePipeline, type Difference, type ReconcileOptions, Reconciler } from "@purser/engine"
 import { PgRefundLedger } from "@purser/postgres"
-import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor, type ChargeForOptions } from "@purser/testkit"
 import { Effect, type Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { databases } from "../src/Long.ts"
 import { elsewhere, type WatchServices, watchWorld } from "../src/Watch.ts"
 import { openCap, payments } from "../src/World.ts"
 
@@ -55,7 +55,7 @@ const pay = ({ request }: ReturnType<typeof of>, revision: string) =>
     "metadata[namespace]": request.namespace, "metadata[generation]": "1", "metadata[revision]": revision
   })
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   describe(`reconcile of revisions on ${name}`, () => {
     const live = (title: string, test: Effect.Effect<void, unknown, WatchServices>, layer: Layer.Layer<WatchServices, unknown> = watchWorld(database)) =>
       it.live(title, () => Effect.andThen(openCap(of("any").request), test).pipe(Effect.provide(layer)))

@@ -2,11 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { refundFaultPlaces, RefundLedger } from "@purser/core"
 import { Refunds } from "@purser/engine"
-import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeGateway } from "@purser/stripe"
 import { type FaultAction, StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { Effect, Exit, Fiber } from "effect"
+import { databases } from "../src/Long.ts"
 import { elsewhere, paidCharge, refund, refundFor, refundsOf, refundWorld, stateOf, sweepRefunds } from "../src/RefundWorld.ts"
 import { advance, Crash } from "../src/World.ts"
 
@@ -14,7 +14,7 @@ const period = "2026-07"
 const onRefund = (action: FaultAction, times: number | "always" = 1) =>
   Effect.flatMap(StripeSim, (sim) => sim.faults.add({ match: { method: "POST", path: "/v1/refunds", times }, action }))
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   describe(`refunds on ${name}`, () => {
     it.live("a process that dies at any step, taken up within the day or after it: one refund", () =>
       Effect.gen(function*() {

@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { ChargePause, type RefundLedger } from "@purser/core"
 import { Refunds } from "@purser/engine"
 import { PgChargePause } from "@purser/postgres"
-import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { Effect, Fiber, Layer } from "effect"
+import { databases } from "../src/Long.ts"
 import { csv, type Desk, desk } from "../src/Desk.ts"
 import { paidCharge, refundFor, refundsOf, refundWorld, stateOf } from "../src/RefundWorld.ts"
 import { stores } from "../src/Store.ts"
@@ -14,7 +14,7 @@ import { stores } from "../src/Store.ts"
 const quickly = { PURSER_PAUSE_POLL: "50 millis" }
 const act = { cause: "person", actor: "ops", reason: "an incident" } as const
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   describe(`refunds while charging is paused, on ${name}`, () => {
     it.live("are stored and wait, those that are taken up again too, and are made once when it goes on", () =>
       Effect.gen(function*() {

@@ -12,6 +12,7 @@ import { chargeFor } from "@purser/testkit"
 import { Effect, Exit, Fiber, type Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
+import { databases } from "../src/Long.ts"
 import { deliver, elsewhere, signed, type WatchServices, watchWorld } from "../src/Watch.ts"
 import { advance, Crash, openCap, payments } from "../src/World.ts"
 
@@ -37,7 +38,7 @@ const accepted = Effect.gen(function*() {
   return (yield* debit.row).paymentIntentId!
 })
 
-for (const [name, database] of TestDatabase.layers) {
+for (const [name, database] of databases) {
   describe(`webhooks on ${name}`, () => {
     const live = (title: string, test: Effect.Effect<void, unknown, WatchServices>, layer: Layer.Layer<WatchServices, unknown> = watchWorld(database)) =>
       it.live(title, () => Effect.andThen(openCap(debit.request), test).pipe(Effect.provide(layer)))
