@@ -2,7 +2,7 @@
  * Who comes in: nobody has to sign in at a loopback address without tokens; with tokens, by a cookie that a sign-in sets or by
  * the token itself. It keeps no sessions: a cookie bears its own proof and its own end.
  */
-import { Clock, Context, Duration, Effect, Layer, Option, Redacted, Schema, Semaphore } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Option, RcMap, Redacted, Schema, Semaphore } from "effect"
 import type { Cookies, HttpServerRequest } from "effect/http"
 import { actorHeader, cookieName, csrfHeader, type Role, type VisitorInfo } from "./api/Visitor.ts"
 import { isSame, proofOf, seal, sealingKey, unseal } from "./internal/seal.ts"
@@ -30,7 +30,7 @@ export interface AccessOptions {
 
 /** A sign-in is good for so long. */
 const goodFor = Duration.hours(12)
-/** The wait after a wrong token, and one sign-in at a time: nobody guesses faster. */
+/** The wait after a wrong token, and one sign-in at a time of an address: nobody guesses faster there, nor keeps those elsewhere waiting. */
 const afterWrong = Duration.millis(300)
 
 const Ticket = Schema.Struct({ actor: Schema.NonEmptyString, role: Schema.Literals(["operator", "viewer"]), untilMs: Schema.Finite })
@@ -42,8 +42,8 @@ export class Access extends Context.Service<Access, {
   readonly identify: (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<VisitorInfo | undefined>
   /** Whether the request brings the proof that an act needs. */
   readonly provesItself: (request: HttpServerRequest.HttpServerRequest, visitor: VisitorInfo) => boolean
-  /** The value of the cookie for whoever has a token; undefined for a wrong one. */
-  readonly signIn: (token: Redacted.Redacted, actor: string) => Effect.Effect<string | undefined>
+  /** The value of the cookie for whoever has a token; undefined for a wrong one. `from`: the address that asks. */
+  readonly signIn: (token: Redacted.Redacted, actor: string, from: string) => Effect.Effect<string | undefined>
   readonly cookie: Cookies.Cookie["options"]
   /** Whether a request may be addressed to this host. */
   readonly isHost: (host: string | undefined) => boolean
@@ -56,7 +56,7 @@ export class Access extends Context.Service<Access, {
         ...(options.viewerToken === undefined ? [] : [{ role: "viewer" as const, token: options.viewerToken }])
       ]
       const key = sealingKey([...tokens.map(({ token }) => token), ...(options.proofSecret === undefined ? [] : [options.proofSecret])])
-      const oneAtATime = yield* Semaphore.make(1)
+      const turns = yield* RcMap.make({ lookup: (_from: string) => Semaphore.make(1) })
       const csrfOf = (of: string) => proofOf(key, "csrf", of)
       // Every token is compared, so that the time tells nothing about which was nearly right.
       const roleOf = (given: string): Role | undefined =>
@@ -88,13 +88,13 @@ export class Access extends Context.Service<Access, {
           return options.open === undefined ? undefined : { ...options.open, via: "open" as const, csrf: csrfOf("open") }
         }),
         provesItself: (request, visitor) => visitor.csrf === null || isSame(request.headers[csrfHeader] ?? "", visitor.csrf),
-        signIn: (token, actor) =>
-          oneAtATime.withPermits(1)(Effect.gen(function*() {
+        signIn: (token, actor, from) =>
+          Effect.scoped(Effect.flatMap(RcMap.get(turns, from), (turn) => turn.withPermits(1)(Effect.gen(function*() {
             const role = roleOf(Redacted.value(token))
             if (role === undefined) return yield* Effect.as(Effect.sleep(afterWrong), undefined)
             const untilMs = (yield* Clock.currentTimeMillis) + Duration.toMillis(goodFor)
             return seal(key, JSON.stringify({ actor, role, untilMs }))
-          })),
+          })))),
         cookie: { httpOnly: true, sameSite: "strict", secure: options.secureCookie, path: "/", maxAge: goodFor },
         isHost: (host) => {
           if (options.hosts === undefined) return true

@@ -2,7 +2,7 @@
 import { OperatorTrail } from "@purser/core"
 import { Database } from "@purser/postgres"
 import { Effect, Layer, Option } from "effect"
-import { HttpEffect, HttpServerResponse } from "effect/http"
+import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Access } from "../../Access.ts"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
@@ -19,7 +19,8 @@ export const signIn = HttpApiBuilder.group(ConsoleApi, "signIn", Effect.fnUntrac
   const access = yield* Access
   return handlers
     .handle("signIn", Effect.fnUntraced(function*({ payload }) {
-      const value = yield* access.signIn(payload.token, payload.actor)
+      const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
+      const value = yield* access.signIn(payload.token, payload.actor, Option.getOrElse(remoteAddress, () => ""))
       if (value === undefined) return yield* new SignInNeeded({ message: "this token opens nothing" })
       yield* HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.setCookie(response, cookieName, value, access.cookie)))
     }))
