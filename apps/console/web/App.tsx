@@ -58,7 +58,10 @@ const Nav = () => {
   const waiting = waitingOf(pulse?.counts)
   const nav = useRef<HTMLElement>(null)
   // On a narrow screen the places are a strip that does not show them all.
-  useEffect(() => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [page])
+  useEffect(() => {
+    // Newer browsers answer with a promise, which is no clean-up.
+    void nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" })
+  }, [page])
   return (
     <nav ref={nav} aria-label="Pages">
       <ul>
