@@ -60,7 +60,7 @@ const Nav = () => {
   // On a narrow screen the places are a strip that does not show them all.
   useEffect(() => {
     // Newer browsers answer with a promise, which is no clean-up.
-    void nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" })
+    void nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" })
   }, [page])
   return (
     <nav ref={nav} aria-label="Pages">
