@@ -4,10 +4,12 @@ const e2e = (names: ReadonlyArray<string>) => names.map((name) => `test/e2e/test
 // Every failure on every further gateway, every package manager on every Node: minutes of it, so that it has its own command, `pnpm test:long`.
 const long = [
   ...e2e([
-    "chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runnerLong", "runnerOutage", "runnerStop",
-    "rates", "forwarder", "hostDunning"
+    "chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runner", "runnerLong",
+    "runnerOutage", "runnerStop", "rates", "forwarder", "hostDunning", "webhookHttp", "refundsElsewhere", "spendCapProxy"
   ]),
+  "apps/spend-cap-proxy/test/conformance.test.ts",
   "packages/transport-zeromq/test/curveBetween.test.ts",
+  "packages/transport-zeromq/test/kill.test.ts",
   "test/packaging/test/matrix.test.ts",
   "test/packaging/test/packages.test.ts"
 ]
