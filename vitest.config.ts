@@ -5,16 +5,19 @@ const e2e = (names: ReadonlyArray<string>) => names.map((name) => `test/e2e/test
 const long = [
   ...e2e([
     "chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runner", "runnerLong",
-    "runnerOutage", "runnerStop", "rates", "forwarder", "hostDunning", "dunning", "connect", "feed", "webhookHttp", "refundsElsewhere", "spendCapProxy"
+    "runnerOutage", "runnerStop", "rates", "forwarder", "hostDunning", "dunning", "connect", "feed", "webhookHttp", "refundsElsewhere", "spendCapProxy",
+    "crash"
   ]),
   "apps/spend-cap-proxy/test/conformance.test.ts",
+  "packages/postgres/test/embedded.test.ts",
+  "packages/transport-zeromq/test/curve.test.ts",
   "packages/transport-zeromq/test/curveBetween.test.ts",
   "packages/transport-zeromq/test/kill.test.ts",
   "test/packaging/test/matrix.test.ts",
   "test/packaging/test/packages.test.ts"
 ]
 // These run in both, and whole in the long run alone.
-const both = e2e(["crash", "reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause"])
+const both = e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause"])
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.
 const browser = ["test/e2e/test/consoleBrowser.test.ts"]
