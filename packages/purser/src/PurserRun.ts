@@ -6,7 +6,7 @@
  * process. A run belongs to the database and not to the object: whoever has its name can watch, pause and cancel it.
  */
 import { ChargeRequest, defaultNamespace, isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunRow, type RunState } from "@purser/core"
-import { BillingRun, decideFor, newRunId, RunError, RunOptions, Runs, RunStateRefused, type RunView, stagedDefinition, UnknownRun } from "@purser/engine"
+import { BillingRun, compareRows, decideFor, newRunId, RunError, RunOptions, Runs, RunStateRefused, type RunView, stagedDefinition, UnknownRun } from "@purser/engine"
 import { Effect, Schema, Stream } from "effect"
 import { minorUnits, type MinorUnits } from "./internal/plain.ts"
 import { InvalidInput, type RunFailure } from "./PurserError.ts"
@@ -130,26 +130,13 @@ const rowsOf = (input: Pick<RunInput, "name" | "rows">, labels: PeriodLabels, ea
   )
 }
 
-const page = 1000
-/** Refuses rows that the run of this name does not have, or has with another amount: answering it would leave them out without a word. */
-const sameRows = Effect.fnUntraced(function*(run: RunRecord, rows: Stream.Stream<ReadonlyArray<RunRow>, InvalidInput>): Effect.fn.Return<void, InvalidInput | LedgerError, RunLedger> {
-  const book = yield* RunLedger
-  const known = new Map<string, string>()
-  const terms = ({ amountMinor, currency }: ChargeRequest) => `${amountMinor} ${currency}`
-  for (let after = 0;;) {
-    const found = yield* book.report(run.runId, after, page)
-    for (const { chargeKey, request } of found) known.set(chargeKey, terms(request))
-    if (found.length < page) break
-    after = found[found.length - 1]!.line
-  }
-  const others: Array<number> = []
-  yield* Stream.runForEach(rows, (chunk) =>
-    Effect.sync(() => {
-      for (const { chargeKey, line, request } of chunk) if (known.get(chargeKey) !== terms(request)) others.push(line)
-    }))
+/** Refuses rows that the run of this name does not have, or has with other terms: answering it would leave them out without a word. */
+const sameRows = Effect.fnUntraced(function*({ name, runId }: RunRecord, rows: Stream.Stream<ReadonlyArray<RunRow>, InvalidInput>): Effect.fn.Return<void, InvalidInput | LedgerError, RunLedger> {
+  const { changed, late } = yield* compareRows(runId, rows)
+  const others = [...late, ...changed]
   if (others.length > 0) {
     return yield* new InvalidInput({
-      detail: `the run "${run.name}" is there already, and ${others.length} of these rows are not among its own (the first is row ${others[0]!}): extend(rows) adds late rows, another name is another run`
+      detail: `the run "${name}" is there already, and ${others.length} of these rows are not among its own (the first is row ${Math.min(...others.slice(0, 1), ...changed.slice(0, 1))}): extend(rows) adds late rows, another name is another run`
     })
   }
 })

@@ -1,9 +1,9 @@
 /** `purser run FILE --detach`: plans here, where the file and the person are, and hands the run over to runners. */
-import { type ChargeRequest, isRunOver, RunLedger, type RunRecord, RunRegistry } from "@purser/core"
-import { BillingRun, newRunId, Runs, stagedDefinition } from "@purser/engine"
+import { isRunOver, type RunRecord, RunRegistry } from "@purser/core"
+import { BillingRun, compareRows, newRunId, Runs, stagedDefinition } from "@purser/engine"
 import { Runner, Stores, transports } from "@purser/purser"
 import { Database } from "@purser/postgres"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer } from "effect"
 import { refused } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
 import { planFile, rowsOfFile, type RunOptions } from "./planFile.ts"
@@ -13,35 +13,9 @@ const layer = Layer.mergeAll(Runs.layer.pipe(Layer.provide(Runner.layerClient)),
   Layer.provideMerge(Stores.layerConfig)
 )
 
-const page = 5000
-const terms = ({ amountMinor, currency, stripeCustomerId }: ChargeRequest) => `${amountMinor} ${currency} ${stripeCustomerId}`
-
-/** Lines of the file whose identity the run does not have, and lines that it has with other terms. */
-const compared = Effect.fnUntraced(function*(options: RunOptions, { runId }: RunRecord) {
-  const book = yield* RunLedger
-  const known = new Map<string, string>()
-  for (let after = 0;;) {
-    const rows = yield* book.report(runId, after, page)
-    for (const { chargeKey, request } of rows) known.set(chargeKey, terms(request))
-    if (rows.length < page) break
-    after = rows.at(-1)!.line
-  }
-  const late: Array<number> = []
-  const changed: Array<number> = []
-  yield* Stream.runForEach(rowsOfFile(options, noNotes()), (rows) =>
-    Effect.sync(() => {
-      for (const { chargeKey, line, request } of rows) {
-        const before = known.get(chargeKey)
-        if (before === undefined) late.push(line)
-        else if (before !== terms(request)) changed.push(line)
-      }
-    }))
-  return { late, changed }
-})
-
 /** The file of a run that is there: late rows are put behind its own once it is over; anything else that differs is refused. */
 const again = Effect.fnUntraced(function*(options: RunOptions, run: RunRecord) {
-  const { changed, late } = yield* compared(options, run)
+  const { changed, late } = yield* compareRows(run.runId, rowsOfFile(options, noNotes()))
   const { name, runId, state } = run
   if (changed.length > 0) {
     return yield* refused(`run ${name} is there already, and has ${changed.length} of these rows with other terms (the first on line ${changed[0]!}); another --name makes another run`)

@@ -1,0 +1,40 @@
+/** Rows that somebody hands in again, beside those that a run has. */
+import { type ChargeKey, type ChargeRequest, chargeTerms, type LedgerError, RunLedger, type RunRow } from "@purser/core"
+import { Effect, Stream } from "effect"
+
+/** Lines of the rows handed in. */
+export interface RowDifferences {
+  /** Whose identity the run does not have. */
+  readonly late: ReadonlyArray<number>
+  /** Which the run has with another amount, currency, Stripe customer or payment method. */
+  readonly changed: ReadonlyArray<number>
+}
+
+const page = 5000
+const textOf = (request: ChargeRequest) => JSON.stringify(chargeTerms(request))
+
+/** Compares chunks of rows with those of a run; the run's terms are in memory meanwhile. */
+export const compareRows = Effect.fn("compareRows")(function*<E, R>(
+  runId: string,
+  rows: Stream.Stream<ReadonlyArray<RunRow>, E, R>
+): Effect.fn.Return<RowDifferences, E | LedgerError, R | RunLedger> {
+  const book = yield* RunLedger
+  const known = new Map<ChargeKey, string>()
+  for (let after = 0;;) {
+    const found = yield* book.report(runId, after, page)
+    for (const { chargeKey, request } of found) known.set(chargeKey, textOf(request))
+    if (found.length < page) break
+    after = found[found.length - 1]!.line
+  }
+  const late: Array<number> = []
+  const changed: Array<number> = []
+  yield* Stream.runForEach(rows, (chunk) =>
+    Effect.sync(() => {
+      for (const { chargeKey, line, request } of chunk) {
+        const before = known.get(chargeKey)
+        if (before === undefined) late.push(line)
+        else if (before !== textOf(request)) changed.push(line)
+      }
+    }))
+  return { late, changed }
+})
