@@ -11,8 +11,8 @@ import {
 import { Cause, Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result } from "effect"
 import { nextAttemptAfterMs } from "./DunningPolicy.ts"
 import { EngineMetrics, stateWord } from "./EngineMetrics.ts"
-import { mismatchOf } from "./internal/evidence.ts"
 import { retryAfterFailure } from "./internal/backoff.ts"
+import { mismatchOf } from "./internal/evidence.ts"
 import { forCharge, guardGateway } from "./internal/gate.ts"
 import { confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
 import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
@@ -174,13 +174,14 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           (error) => error._tag === "ChargeError" ? refused(charge, paymentIntentId, error) : Effect.fail(error)
         )
 
+      /** No other can have taken the charge over yet. */
+      const isFresh = (charge: ClaimedCharge, { takenAtMs }: Standing) =>
+        Effect.map(Clock.currentTimeMillis, (nowMs) => nowMs - takenAtMs < charge.leaseLeftMs / 2)
+
       /**
        * The lease must outlast what comes; a worker that lost it stops here. Where an object is paid at most once, going on
        * would be safe. Where only a key says so, the database is asked before each call, whatever our own clock says.
        */
-      /** No other can have taken the charge over yet. */
-      const isFresh = (charge: ClaimedCharge, { takenAtMs }: Standing) =>
-        Effect.map(Clock.currentTimeMillis, (nowMs) => nowMs - takenAtMs < charge.leaseLeftMs / 2)
       const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing) {
         if ((yield* isFresh(charge, at)) && gateway.isOneCall?.(id) !== true) return
         if (!(yield* ledger.extend(charge.lease))) return yield* leaseLost(charge, "confirm")
