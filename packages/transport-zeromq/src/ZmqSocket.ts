@@ -97,18 +97,22 @@ const startReading = (socket: Exclude<Native, Push | Publisher>, isAnswered: boo
   // To ask whether there is more costs as much as to receive. A requester has one answer to come; elsewhere messages that
   // have come alone may go on so, and are asked about now and then.
   let alone = 0
-  const take = (frames: Frames): void => {
-    batch.push(frames)
-    const asks = !isAnswered && (batch.length > 1 || alone % askEvery === 0) && batch.length < batchMax
-    if (asks && !socket.closed && socket.readable) return read()
+  const give = (): void => {
     const whole = batch
     batch = []
     alone = whole.length === 1 ? alone + 1 : 0
     hear(whole, read)
   }
-  // The addon also rejects for a wake-up without a message; only a closed socket is the end.
+  const take = (frames: Frames): void => {
+    batch.push(frames)
+    const asks = !isAnswered && (batch.length > 1 || alone % askEvery === 0) && batch.length < batchMax
+    if (asks && !socket.closed && socket.readable) read()
+    else give()
+  }
+  // The addon also rejects for a wake-up without a message; only a closed socket is the end. What was taken before such a
+  // wake-up must not wait for the next message, which may never come.
   const read = (): void => {
-    if (!socket.closed) socket.receive().then(take, read)
+    if (!socket.closed) socket.receive().then(take, batch.length > 0 ? give : read)
   }
   read()
 }
