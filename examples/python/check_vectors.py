@@ -5,6 +5,17 @@ import sys
 import producer
 import purser_client as client
 
+
+def stands_twice(text):
+    """Whether an object in the text has a name twice, which `json.loads` does not tell."""
+    def read(pairs):
+        found.append(len(dict(pairs)) < len(pairs))
+        return dict(pairs)
+    found = []
+    json.loads(text, object_pairs_hook=read)
+    return any(found)
+
+
 vectors = json.load(open(sys.argv[1], encoding="utf-8"))
 held = 0
 
@@ -28,6 +39,11 @@ for one in vectors["amounts"]:
     except ValueError:
         read = None
     same(f"{one['amount']} {one['currency']}", read, one["amount_minor"])
+for one in vectors["joined"] + vectors["plain"]:
+    if stands_twice(one["request"]):
+        # Receivers refuse it, so that a client must not write it; ours cannot.
+        read = one["items"][-1:] if "items" in one else [one]
+        same(one["name"], [item["charge_key"] for item in read], [None] * len(read))
 for one in vectors["joined"]:
     if one["written_by_clients"]:
         frame = json.loads(one["request"])

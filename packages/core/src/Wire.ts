@@ -12,6 +12,7 @@ import { ChargeOutcome } from "./ChargeOutcome.ts"
 import { ChargeRequest } from "./ChargeRequest.ts"
 import { parseCurrency } from "./Currency.ts"
 import { makeRequestReader, readSucceeded, writeSucceeded } from "./internal/wireFast.ts"
+import { type Place, type Twice, writtenTwice } from "./internal/wireTwice.ts"
 import { Money } from "./Money.ts"
 import { SubmitError } from "./SubmitError.ts"
 import { Tracing } from "./Tracing.ts"
@@ -26,7 +27,8 @@ export type ReadRequest = Result.Result<ChargeRequest, TransportError>
 
 /**
  * One item of a joined frame. `deadlineMs`: milliseconds that the sender waits, counted from receipt. `traceparent`: the
- * sender's span, when it traces. `source`: of an item that cannot be read, what came.
+ * sender's span, when it traces. `source`: of an item that cannot be read, what came; none where a name stands twice, which only the
+ * frame's text still tells.
  */
 export interface RequestItem {
   readonly id: string
@@ -256,6 +258,15 @@ const plainOutcome = (outcome: ChargeOutcome) => {
   }
 }
 
+const refusedTwice = ({ name }: Twice) => Result.fail(malformed(`duplicate field "${name}"`))
+
+/** An item that has a name twice cannot be read; its neighbours can. */
+const withoutTwice = (items: ReadonlyArray<RequestItem>, found: ReadonlyMap<Place, Twice>): ReadonlyArray<RequestItem> =>
+  items.map((item, index) => {
+    const twice = found.get(index)
+    return twice === undefined ? item : { id: twice.own.has("id") ? "" : item.id, deadlineMs: item.deadlineMs, request: refusedTwice(twice) }
+  })
+
 /** Reads and writes frames. A reader never throws; what it cannot read is a `MalformedMessage`. */
 export interface WireCodec {
   /** A frame of requests in either form. */
@@ -277,19 +288,22 @@ const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
   decodeRequests: (text) =>
     Result.flatMap(parseJson(text), (json): Result.Result<RequestFrame, TransportError> => {
       if (!isRecord(json)) return Result.fail(malformed("expected a JSON object"))
-      if (!("v" in json)) return Result.succeed({ form: "plain", seq: readSeq(json["seq"]), request: readPlainBody(json, options), ...traceOf(json) })
-      if (json["v"] !== 1) return Result.fail(malformed("this version of the wire is not known; it is 1", "v"))
-      if (isWireId(json["client"]) && Array.isArray(json["items"])) {
-        return Result.succeed({ form: "joined", client: json["client"], items: json["items"].map((item) => readRequestItem(item, options, fast)) })
+      const found = writtenTwice(text, json)
+      const [twice] = found?.values() ?? []
+      if (!("v" in json)) {
+        return Result.succeed(twice === undefined
+          ? { form: "plain", seq: readSeq(json["seq"]), request: readPlainBody(json, options), ...traceOf(json) }
+          : { form: "plain", seq: found?.get("frame")?.own.has("seq") === true ? undefined : readSeq(json["seq"]), request: refusedTwice(twice) })
       }
-      return Result.mapBoth(decodeJoinedRequests(json), {
-        onFailure: (error) => malformed(error.message),
-        onSuccess: ({ client, items }) => ({
-          form: "joined" as const,
-          client,
-          items: items.map((item) => readRequestItem(item, options, fast))
-        })
-      })
+      const around = found?.get("frame")
+      if (around !== undefined) return refusedTwice(around)
+      if (json["v"] !== 1) return Result.fail(malformed("this version of the wire is not known; it is 1", "v"))
+      const read = (client: string, sources: ReadonlyArray<unknown>): RequestFrame => {
+        const items = sources.map((item) => readRequestItem(item, options, fast))
+        return { form: "joined", client, items: found === undefined ? items : withoutTwice(items, found) }
+      }
+      if (isWireId(json["client"]) && Array.isArray(json["items"])) return Result.succeed(read(json["client"], json["items"]))
+      return Result.mapBoth(decodeJoinedRequests(json), { onFailure: (error) => malformed(error.message), onSuccess: ({ client, items }) => read(client, items) })
     }),
   decodeReplies: (text) =>
     Result.flatMap(parseJson(text), (json) =>

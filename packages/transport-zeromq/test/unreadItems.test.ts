@@ -39,6 +39,25 @@ describe("an item of a joined frame that cannot be read", () => {
       }
     }), 60_000)
 
+  it.live("is kept with its frame when a field of it is written twice, since one of the two would be lost; and so is a plain message", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      const { deadLetters, letters, until } = letterBox()
+      yield* serveOn(ZmqTransport.layerReqRepServer({ endpoint, deadLetters }), (request) => Effect.succeed(paid(request)))
+      const ask = yield* bareRequester(endpoint)
+      const items = ["first", "second"].map((id) => ({ id, deadlineMs: 5000, request: chargeFor(id, "2026-07") }))
+      const frame = wire.encodeRequests("c", items).replace("\"amount_minor\"", "\"amount_minor\":1,\"amount_minor\"")
+      const answers = JSON.parse((yield* ask(frame))[0]!).items as ReadonlyArray<{ readonly id: string; readonly body: { readonly error?: { readonly reason: object } } }>
+      assert.deepStrictEqual(answers.map(({ body, id }) => [id, body.error?.reason]).toSorted(), [
+        ["first", { _tag: "MalformedMessage", detail: "duplicate field \"amount_minor\"", field: null }], ["second", undefined]
+      ])
+      const plain = "{\"customer_id\":\"c\",\"billing_period\":\"2026-07\",\"amount_cents\":1999,\"stripe_customer_id\":\"cus_1\",\"seq\":7,\"\\u0061mount_cents\":1}"
+      const { ack_seq, error, status } = JSON.parse((yield* ask(plain))[0]!)
+      assert.deepStrictEqual([status, ack_seq, error.reason, error.outcome, error.message], ["error", 7, "MalformedMessage", "not_charged", "malformed message: duplicate field \"amount_cents\""])
+      yield* until(2)
+      assert.deepStrictEqual(letters.map(textOf), [frame, plain])
+    }), 60_000)
+
   it.live("is kept by services of other messages too", () =>
     Effect.gen(function*() {
       const endpoint = yield* freeAddress

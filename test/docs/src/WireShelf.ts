@@ -64,6 +64,10 @@ const joined = [
   { name: "a period that does not exist", written_by_clients: false, request: frame([item("m1", { ...body, billing_period: "2026-13" })]) },
   { name: "a currency that Stripe does not charge", written_by_clients: false, request: frame([item("m1", { ...body, currency: "xxx" })]) },
   { name: "no usable id: answered under the empty one", written_by_clients: false, request: frame([item(7, body)]) },
+  { name: "a field that is written twice spoils its item alone", written_by_clients: false, request: frame([item("m1", body), item("m2", { ...body, customer_id: "cust_124" })]).replace(/(?=,"currency"[^}]*\}\}\]\}$)/, ",\"amount_minor\":1") },
+  { name: "an escape makes no other name", written_by_clients: false, request: frame([item("m1", body)]).replace("\"amount_minor\"", "\"\\u0061mount_minor\":1,\"amount_minor\"") },
+  { name: "an id that is written twice is none", written_by_clients: false, request: frame([item("m1", body)]).replace("\"id\"", "\"id\":\"m2\",\"id\"") },
+  { name: "what is around the items, written twice: refused whole", written_by_clients: false, request: frame([item("m1", body)]).replace("\"v\":1", "\"v\":2,\"v\":1") },
   { name: "a version that is not known: refused whole", written_by_clients: false, request: JSON.stringify({ v: 2, client: "c", items: [item("m1", body)] }) }
 ]
 
@@ -73,6 +77,11 @@ const plain = [
   { name: "a key of the sender's is not used", request: JSON.stringify({ ...plainBody, idempotency_key: "1699999999-42", seq: "17" }) },
   { name: "everything", request: JSON.stringify({ ...plainBody, currency: "eur", item: "seat-1", payment_method: "pm_T001", namespace: "zmq-billing", revision: null }) },
   { name: "an amount in a text is refused", request: JSON.stringify({ ...plainBody, amount_cents: "1999", seq: 7 }) },
+  { name: "a field that is written twice", request: JSON.stringify({ ...plainBody, seq: 7 }).replace("\"amount_cents\"", "\"amount_cents\":1,\"amount_cents\"") },
+  { name: "an escape makes no other name", request: JSON.stringify({ ...plainBody, seq: 7 }).replace("}", ",\"\\u0061mount_cents\":1}") },
+  { name: "also in a field that nobody knows", request: JSON.stringify({ ...plainBody, note: { a: [{ b: 1 }] }, seq: 7 }).replace("\"b\":1", "\"b\":1,\"b\":2") },
+  { name: "equal names in two objects are no field twice", request: JSON.stringify({ ...plainBody, note: [{ seq: 1 }, { seq: 2 }], seq: 7 }) },
+  { name: "a counter that is written twice is not echoed", request: JSON.stringify({ ...plainBody, seq: 7 }).replace("}", ",\"seq\":8}") },
   { name: "no customer", request: JSON.stringify({ ...plainBody, customer_id: undefined }) }
 ]
 

@@ -1,9 +1,10 @@
-/** Frames of both forms. The strict reader is `JSON.parse` and the field by its name: what the codec reads must be that. */
+/** Frames of both forms. The strict readers are `JSON.parse` and the field by its name, and one that keeps every name: what the codec reads must be that. */
 import { assert, it } from "@effect/vitest"
 import { type ChargeRequest, chargeKeyOf, Declined, defaultNamespace, parsePeriod, Processing, type ReplyItem, type RequestFrame, Succeeded, Wire } from "@purser/core"
 import { Arbitrary, Effect, Result } from "effect"
 import { fuzz } from "../src/fuzz.ts"
 import { between, mutated, noise, oneOf } from "../src/Mutation.ts"
+import { standsTwice } from "../src/strictJson.ts"
 
 const wire = Wire.make({})
 const utf8 = new TextDecoder("utf-8", { fatal: true })
@@ -35,11 +36,12 @@ const words = [
 /** A valid request with a value in one field that another type of reader might take. */
 const names = [
   "customer_id", "billing_period", "amount_cents", "amount_minor", "currency", "stripe_customer_id", "namespace", "item", "revision", "payment_method", "seq", "idempotency_key", "sender_key",
-  "allow_future", "__proto__"
+  "allow_future", "__proto__", "\\u0061mount_cents", "amount\\u005fminor", "note"
 ] as const
 const values = [
   "\"\"", "\" a\"", "\"a\\u0000\"", "\"\\ud800\"", "\"1999\"", "1999.0", "1999.5", "1e3", "-1999", "-0", "9007199254740993", "1e999", "true", "[1999]", "{\"valueOf\":1999}", "\"\u212aES\"", "\"UGX\"", "\"usd \"",
-  "\"2026-7\"", "\"2026-Q5\"", "\"0000-01\"", "{\"__proto__\":{\"amount_minor\":1}}", "\"\ufeffacme\"", "\"\u2028\"", `"${"x".repeat(256)}"`, "{\"customer_id\":\"evil\"}"
+  "\"2026-7\"", "\"2026-Q5\"", "\"0000-01\"", "{\"__proto__\":{\"amount_minor\":1}}", "\"\ufeffacme\"", "\"\u2028\"", `"${"x".repeat(256)}"`, "{\"customer_id\":\"evil\"}",
+  "{\"a\":1,\"\\u0061\":2}", "[{\"a\":[{\"b\":1,\"b\":1}]}]", "[{\"a\":1},{\"a\":1}]", "\"\\\",\\\"amount_cents\\\":1\""
 ] as const
 const odd = (text: Arbitrary.Arbitrary<string>) =>
   Arbitrary.map(Arbitrary.all([text, oneOf(names), oneOf(values), between(0, 1)]), ([valid, name, value, first]) =>
@@ -87,9 +89,11 @@ fuzz(it, "wire", {
       }
       const frame = read.success
       const json = JSON.parse(text) as Fields
+      const twice = standsTwice(text)
       if (frame.form === "plain") {
         assert.isFalse(Object.hasOwn(json, "v"))
         if (Result.isSuccess(frame.request)) {
+          assert.isEmpty(twice)
           sameAs(json, frame.request.success, "plain")
           return true
         }
@@ -98,14 +102,21 @@ fuzz(it, "wire", {
         return false
       }
       const items = json["items"] as ReadonlyArray<unknown>
+      assert.isTrue(twice.every((path) => path[0] === "items" && typeof path[1] === "number" && path.length > 2))
       assert.deepStrictEqual([frame.client, frame.items.length], [json["client"], items.length])
       const served = frame.items.flatMap(({ deadlineMs, id, request }, index) => {
         const source = items[index]
+        const within = twice.filter(([first, at]) => first === "items" && at === index)
+        if (within.some((path) => path.length === 3 && path[2] === "id")) {
+          assert.deepStrictEqual([id, Result.isFailure(request)], ["", true])
+          return []
+        }
         assert.strictEqual(id, isFields(source) && typeof source["id"] === "string" && source["id"].length <= 255 ? source["id"] : "")
         if (Result.isFailure(request)) {
           assert.strictEqual(request.failure.reason._tag, "MalformedMessage")
           return []
         }
+        assert.isEmpty(within)
         assert.isTrue(isFields(source) && id !== "" && deadlineMs > 0)
         sameAs((source as Fields)["body"], request.success, "joined")
         return [{ id, deadlineMs, request: request.success }]

@@ -9,7 +9,7 @@ export interface ReplyAsk<Req> {
   readonly request: Result.Result<Req, TransportError>
   /** The sender's span, when it traces. */
   readonly traceparent?: string | undefined
-  /** Of one that cannot be read, what came. */
+  /** Of one that cannot be read, what came; without it, only the frame tells. */
   readonly source?: unknown
 }
 

@@ -67,9 +67,9 @@ const unreadOf = <Req, Reply>({ items, malformed }: ReplyCall<Req, Reply>, paylo
     if (Result.isSuccess(request)) continue
     const { reason } = request.failure
     if (letters.length === lettersMax) return [{ body: payload, reason }]
-    // What is nested too deeply can be read and not be written again.
-    const text = Result.try(() => JSON.stringify(source))
-    letters.push({ body: Result.isSuccess(text) ? [Buffer.from(text.success)] : payload, reason })
+    // What is nested too deeply, or has a name twice, can be read and not be written again.
+    const text = source === undefined ? undefined : Result.getOrUndefined(Result.try(() => JSON.stringify(source)))
+    letters.push({ body: text === undefined ? payload : [Buffer.from(text)], reason })
   }
   return letters
 }
