@@ -76,7 +76,10 @@ describe.each(names)("%s with CURVE", (name) => {
         const refused = yield* Effect.forEach(strangers, (side) =>
           Effect.scoped(Effect.flatMap(submitter(client(side)), (ask) => Effect.flip(ask(chargeFor("m", "2026-07"))))), { concurrency: "unbounded" })
         // Who cannot prove a key hears nothing, not even why.
-        assert.deepStrictEqual(refused.map(reasonOf), ["Unauthorized", "RetriesExhausted", "Unauthorized"])
+        const reasons = refused.map(reasonOf)
+        assert.deepStrictEqual(reasons.slice(0, 2), ["Unauthorized", "RetriesExhausted"])
+        // The server hangs up on a peer without keys, whose libzmq reads why only if it is quicker than that; over ipc it often is not.
+        assert.include(kind === "ipc" ? ["Unauthorized", "RetriesExhausted"] : ["Unauthorized"], reasons[2])
         assert.strictEqual((yield* Ref.get(seen)).length, before)
       }), 60_000)
   })
