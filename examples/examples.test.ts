@@ -1,7 +1,7 @@
 /** Each example is run as a newcomer would, and each program in the README is one of them. */
 import { assert, it } from "@effect/vitest"
 import { ChargeClient } from "@purser/core"
-import { postgresUrl } from "@purser/postgres/TestDatabase"
+import { postgresUrlEmpty } from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { ZmqTransport } from "@purser/transport-zeromq"
@@ -70,7 +70,7 @@ it.live("metering.ts turns usage events into invoices, and bills each once, thou
     const sim = yield* StripeSim
     const receipts = join(yield* folder, "receipts")
     const env = {
-      PURSER_DATABASE_URL: Redacted.value(yield* postgresUrl), PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "sk_test_example", PURSER_LEASE: "1 second", RECEIPTS: receipts
+      PURSER_DATABASE_URL: Redacted.value(yield* postgresUrlEmpty), PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "sk_test_example", PURSER_LEASE: "1 second", RECEIPTS: receipts
     }
     const figures = "3 succeeded, 5806 usd minor units"
     // The first confirm is carried out and never answered.

@@ -1,6 +1,6 @@
 /** The console in a program's own server, and the vault keys of a proxy's store beside it. */
 import { assert, layer } from "@effect/vitest"
-import { postgresUrl } from "@purser/postgres/TestDatabase"
+import { postgresUrlEmpty } from "@purser/postgres/TestDatabase"
 import { ProxyDatabase, VaultAdmin } from "@purser/spend-cap-proxy"
 import { ConfigProvider, Effect, Layer, Redacted } from "effect"
 import { HttpEffect, HttpRouter, HttpServerResponse } from "effect/http"
@@ -49,7 +49,7 @@ layer(world(known), { timeout: 60_000, excludeTestServices: true })("a console i
     }))
 })
 
-const proxyStore = Layer.unwrap(Effect.map(postgresUrl, (url) => {
+const proxyStore = Layer.unwrap(Effect.map(postgresUrlEmpty, (url) => {
   const keys = { PURSER_PROXY_DATABASE_URL: Redacted.value(url) }
   const admin = VaultAdmin.layer.pipe(
     Layer.provide(ProxyDatabase.layerConfig),

@@ -10,6 +10,7 @@ import { PgClient } from "@effect/sql-pg"
 import { type Cause, Config, Context, Duration, Effect, Layer, Option, type Redacted, Schema, type Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlError, SqlSchema } from "effect/sql"
+import type { Buffer } from "node:buffer"
 import { DatabaseInUse, type DatabaseError, DatabaseUnavailable } from "./DatabaseError.ts"
 import type { MigrationError } from "./MigrationError.ts"
 import * as Migrations from "./Migrations.ts"
@@ -111,9 +112,9 @@ const openEmbedded = Effect.fnUntraced(function*(options: EmbeddedOptions) {
   return yield* connectPglite(label, options, yield* Effect.catch(open, unavailable))
 })
 
-const openMemory = Effect.gen(function*() {
+const openMemory = Effect.fnUntraced(function*(archive: Buffer | undefined) {
   const label = "pglite in memory"
-  const open = Effect.flatMap(loadCluster, ({ openMemoryCluster }) => openMemoryCluster)
+  const open = Effect.flatMap(loadCluster, ({ openEmptyCluster, openMemoryCluster }) => archive === undefined ? openEmptyCluster : openMemoryCluster(archive))
   return yield* connectPglite(label, {}, yield* Effect.catch(open, unavailableAs(label)))
 })
 
@@ -152,7 +153,10 @@ export class Database extends Context.Service<Database, {
     layerOf(openEmbedded(options))
 
   /** PGlite in memory, empty, gone with the scope: for tests and dry runs. */
-  static readonly layerMemory: Layer.Layer<DatabaseServices, DatabaseUnavailable> = layerOf(openMemory)
+  static readonly layerMemory: Layer.Layer<DatabaseServices, DatabaseUnavailable> = layerOf(openMemory(undefined))
+
+  /** PGlite in memory that begins as a copy of a cluster: of the archive (tar, not compressed) of its closed folder. */
+  static readonly layerArchive = (archive: Buffer): Layer.Layer<DatabaseServices, DatabaseUnavailable> => layerOf(openMemory(archive))
 
   /** A server if there is a `url`, else PGlite in `dataDir`. */
   static readonly layer = (options: DatabaseOptions): Layer.Layer<DatabaseServices, DatabaseError> =>

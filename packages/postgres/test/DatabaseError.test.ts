@@ -3,6 +3,7 @@ import { ConfigProvider, Effect, Layer, Redacted } from "effect"
 import * as Net from "node:net"
 import { inspect } from "node:util"
 import { Database } from "../src/Database.ts"
+import * as Migrations from "../src/Migrations.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 import { temporaryFolder } from "./support/folder.ts"
 
@@ -71,20 +72,24 @@ describe("a database that cannot be used", () => {
 
 describe("Database.layerConfig", () => {
   const open = (settings: Readonly<Record<string, string>>) =>
-    Effect.provide(Database, Layer.provide(Database.layerConfig, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))))
+    Effect.provide(Effect.all({ database: Database, version: Migrations.schemaVersion }), Layer.provide(Database.layerConfig, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))))
 
-  it.live("takes the server when there is a URL", () =>
+  it.live("takes the server when there is a URL, and gives it the schema unless told otherwise", () =>
     Effect.gen(function*() {
-      const url = Redacted.value(yield* TestDatabase.postgresUrl)
-      const { kind, label } = yield* open({ PURSER_DATABASE_URL: url, PURSER_DATABASE_POOL: "2" })
+      const url = Redacted.value(yield* TestDatabase.postgresUrlEmpty)
+      const settings = { PURSER_DATABASE_URL: url, PURSER_DATABASE_POOL: "2" }
+      const { database: { kind, label }, version } = yield* open({ ...settings, PURSER_MIGRATE: "off" })
       assert.strictEqual(kind, "postgres")
       assert.notInclude(label, new URL(url).password)
+      assert.strictEqual(version, 0)
+      assert.strictEqual((yield* open(settings)).version, Migrations.codeVersion)
     }))
 
   it.live("else takes the folder, with fsync off if so told", () =>
     Effect.gen(function*() {
       const dataDir = yield* temporaryFolder
-      const { kind, label } = yield* open({ PURSER_DATA_DIR: dataDir, PURSER_PGLITE_FSYNC: "off" })
+      const { database: { kind, label }, version } = yield* open({ PURSER_DATA_DIR: dataDir, PURSER_PGLITE_FSYNC: "off" })
+      assert.strictEqual(version, Migrations.codeVersion)
       assert.strictEqual(kind, "pglite")
       assert.strictEqual(label, `pglite in ${dataDir}`)
     }))

@@ -1,5 +1,5 @@
 /** A fresh store for processes: the environment that points `purser` at it. */
-import { postgresUrl } from "@purser/postgres/TestDatabase"
+import { postgresUrl, postgresUrlEmpty } from "@purser/postgres/TestDatabase"
 import { Effect, Redacted, type Scope } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,8 +11,14 @@ export const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** Both kinds of store, by name. */
-export const stores: ReadonlyArray<readonly ["pglite" | "postgres", Effect.Effect<Record<string, string>, unknown, Scope.Scope>]> = [
-  ["pglite", Effect.map(temporaryFolder, (folder) => ({ PURSER_DATA_DIR: folder }))],
-  ["postgres", Effect.map(postgresUrl, (url) => ({ PURSER_DATABASE_URL: Redacted.value(url) }))]
-]
+/** A store: the environment of its processes. */
+export type Store = Effect.Effect<Record<string, string>, unknown, Scope.Scope>
+
+const inFolder: Store = Effect.map(temporaryFolder, (folder) => ({ PURSER_DATA_DIR: folder }))
+const onServer = (url: typeof postgresUrl): Store => Effect.map(url, (made) => ({ PURSER_DATABASE_URL: Redacted.value(made) }))
+
+/** Both kinds of store, by name. That of the server has the schema, that of the folder is made by the first process. */
+export const stores: ReadonlyArray<readonly ["pglite" | "postgres", Store]> = [["pglite", inFolder], ["postgres", onServer(postgresUrl)]]
+
+/** Both kinds without anything in them, as the proxy wants its own. */
+export const emptyStores: typeof stores = [["pglite", inFolder], ["postgres", onServer(postgresUrlEmpty)]]

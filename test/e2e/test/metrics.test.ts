@@ -1,6 +1,6 @@
 /** What the endpoints show is what the page lists, and all that the dashboard and the alert rules ask for. */
 import { assert, describe, it } from "@effect/vitest"
-import { postgresUrl } from "@purser/postgres/TestDatabase"
+import { postgresUrlEmpty } from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect, Redacted, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -69,7 +69,7 @@ describe("metrics", () => {
       const at = yield* desk()
       const address = `tcp://127.0.0.1:${yield* freePort}`
       at.write("bills.csv", csv(...tens(5)))
-      const own = yield* postgresUrl
+      const own = yield* postgresUrlEmpty
       const [worker, broker, proxy] = yield* Effect.all([
         shown(at, ["worker", "--endpoint", address, "--transport", "router-dealer"], `worker on ${address}`),
         shown(at, ["broker", "--endpoint", `tcp://127.0.0.1:${yield* freePort}`], "a broker serves"),

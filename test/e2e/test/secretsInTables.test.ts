@@ -5,7 +5,7 @@ import { Cause, Effect, Exit, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { atDesk, csv, tens } from "../src/Desk.ts"
 import { proxyEnv } from "../src/SpendCapProxy.ts"
-import { stores } from "../src/Store.ts"
+import { emptyStores } from "../src/Store.ts"
 
 const planted = { PURSER_STRIPE_KEY: "sk_test_plantedstripe0123456789", PURSER_WEBHOOK_SECRET: "whsec_plantedwebhook" }
 
@@ -23,7 +23,7 @@ describe("secrets", () => {
       at.write("bills.csv", csv(...tens(2), "c2,2026-07,10.00,USD,cus_2,pm_card_chargeDeclined,base"))
       const run = yield* at.purser(["run", "bills.csv", "--json"], planted)
       assert.strictEqual(run.json?.["succeeded"], 2, run.stderr)
-      const vaults = yield* stores.find(([name]) => name === "postgres")![1]
+      const vaults = yield* emptyStores.find(([name]) => name === "postgres")![1]
       const proxyKey = { PURSER_PROXY_STRIPE_KEY: planted.PURSER_STRIPE_KEY }
       const made = yield* at.purser(["vault", "create", "--period", "2026-07", "--currency", "usd", "--expected-total", "100.00", "--json"], { ...proxyEnv(vaults, at.sim.url), ...proxyKey })
       const vaultKey = String(made.json?.["key"] ?? "")

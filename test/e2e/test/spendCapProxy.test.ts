@@ -6,7 +6,7 @@ import { csv, desk, paidAtLeast, tens } from "../src/Desk.ts"
 import { proxyTo } from "../src/Proxy.ts"
 import { purser, start } from "../src/Purser.ts"
 import { charge, createVault, type Got, proxyEnv, realKey, startProxy, vaultOf } from "../src/SpendCapProxy.ts"
-import { stores } from "../src/Store.ts"
+import { emptyStores } from "../src/Store.ts"
 
 const total = Effect.map(Effect.flatMap(StripeSim, (sim) => sim.books), (books) => ({
   payments: books.reduce((sum, { payments }) => sum + payments, 0),
@@ -15,7 +15,7 @@ const total = Effect.map(Effect.flatMap(StripeSim, (sim) => sim.books), (books) 
 const reached = Effect.map(Effect.flatMap(StripeSim, (sim) => sim.requests), (requests) => requests.length)
 const never = 600_000
 
-const postgres = stores.find(([name]) => name === "postgres")![1]
+const postgres = emptyStores.find(([name]) => name === "postgres")![1]
 
 /** A store behind a connection that a test cuts. */
 const cuttable = Effect.gen(function*() {
@@ -26,7 +26,7 @@ const cuttable = Effect.gen(function*() {
   return { proxy, env: { PURSER_DATABASE_URL: url.href } }
 })
 
-for (const [name, store] of stores) {
+for (const [name, store] of emptyStores) {
   describe(`a proxy on ${name}`, () => {
     it.live("that is killed between Stripe's work and its own record: the room stays taken, and the same key settles it", () =>
       Effect.scoped(Effect.gen(function*() {
@@ -114,7 +114,7 @@ for (const [name, store] of stores) {
 }
 
 describe("purser vault on a folder", () => {
-  const embedded = stores.find(([name]) => name !== "postgres")![1]
+  const embedded = emptyStores.find(([name]) => name !== "postgres")![1]
 
   it.live("keeps nobody out while its gauge runs; speaks of its own settings; and has one vault for each period and currency", () =>
     Effect.scoped(Effect.gen(function*() {

@@ -102,6 +102,9 @@ export const openCluster = Effect.fnUntraced(function*(dataDir: string, fsync: b
   )
 })
 
-/** A cluster in memory, gone with the scope. */
-export const openMemoryCluster = Effect.flatMap(loadSeed, (archive) =>
-  scoped(() => PGlite.create({ loadDataDir: new Blob([new Uint8Array(archive)], { type: "application/x-tar" }) })))
+/** A cluster in memory that begins as this archive, gone with the scope. */
+export const openMemoryCluster = (archive: Buffer) =>
+  scoped(() => PGlite.create({ loadDataDir: new Blob([new Uint8Array(archive)], { type: "application/x-tar" }) }))
+
+/** An empty cluster in memory, gone with the scope. */
+export const openEmptyCluster = Effect.flatMap(loadSeed, openMemoryCluster)

@@ -47,6 +47,9 @@ const entriesOf = (folder: string): ReadonlyArray<TarEntry> =>
     return entry.isDirectory() ? { path: `${path}/`, data: undefined } : { path, data: Fs.readFileSync(file) }
   }).sort((one, other) => one.path < other.path ? -1 : 1)
 
+/** The archive of a closed cluster. */
+export const archiveOf = (folder: string): Buffer => writeTar(entriesOf(folder))
+
 /**
  * Runs initdb; seconds. The cluster is closed before it is read: one that PGlite dumps while it is open begins with a
  * recovery, which flushes each of its thousand files.
@@ -55,7 +58,7 @@ const initdb = Effect.acquireUseRelease(
   Effect.sync(() => Fs.mkdtempSync(Path.join(Os.tmpdir(), "purser-initdb-"))),
   (folder) =>
     Effect.promise(() => PGlite.create({ fs: new NodeFS(folder) }).then((db) => db.close())).pipe(
-      Effect.andThen(Effect.sync(() => writeTar(entriesOf(folder))))
+      Effect.andThen(Effect.sync(() => archiveOf(folder)))
     ),
   (folder) => Effect.sync(() => Fs.rmSync(folder, { recursive: true, force: true }))
 )
