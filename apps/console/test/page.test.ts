@@ -49,14 +49,14 @@ describe("where the page is", () => {
 })
 
 const slices: ReadonlyArray<RunSlice> = [
-  { atMs: 0, waiting: 10, inWork: 0, succeeded: 0, declined: 0, other: 0 },
-  { atMs: 1000, waiting: 2, inWork: 1, succeeded: 5, declined: 1, other: 1 }
+  { atMs: 0, waiting: 10, inWork: 0, past: {} },
+  { atMs: 1000, waiting: 2, inWork: 1, past: { succeeded: 5, declined: 1, requires_action: 1 } }
 ]
 
 describe("the page's parts", () => {
   it("say in words what their colours say", () => {
     const chart = renderToString(createElement(StackChart, { slices }))
-    assert.include(chart, "now succeeded 5, declined 1, other ends 1, in work 1, waiting 2")
+    assert.include(chart, "now succeeded 5, declined 1, requires action 1, in work 1, waiting 2")
     assert.include(renderToString(createElement(StackBar, { label: "Rows", shares: [{ name: "paid", tone: "good", n: 3 }, { name: "waiting", tone: "idle", n: 0 }] })), "Rows: paid 3")
     const cap = { namespace: "n", billingPeriod: "2026-07", currency: "jpy", expectedMinor: 1000n, headroomPercent: 110, capMinor: 1100n, reservedMinor: 550n, reservations: 3, closed: false }
     assert.include(renderToString(createElement(CapGauge, { cap })), "2026-07 JPY: 50 % of the cap used")
@@ -66,7 +66,7 @@ describe("the page's parts", () => {
     const session: Session = { actor: "ada", role: "operator", csrf: "x", canSignOut: false, charges: true, vaults: false, store: "s", version: "1" }
     const conflict: Story["conflicts"][number] = {
       runId: "r", line: 2, source: "/f/<img src=x>.csv", seenAtMs: 1, amountMinor: 1100, currency: "usd", stripeCustomerId: "cus_1", paymentMethod: null,
-      keptPaymentMethod: null, resolvedAtMs: null,
+      keptPaymentMethod: null, resolvedAtMs: null, times: 1, lastAtMs: 1, principal: null,
       charge: {
         chargeKey: "0".repeat(32), namespace: "n", customerId: "<script>alert(1)</script>", billingPeriod: "2026-07", item: null, revision: 0, amountMinor: 1000,
         receivedMinor: 1000, currency: "usd", stripeCustomerId: "cus_1", state: "succeeded", attempt: 1, paymentIntentId: "pi_1", quarantine: null, detail: null, updatedAtMs: 1

@@ -1,9 +1,15 @@
 /** A console over a database of its own and the simulator, answering without a socket. */
+import { BillingPeriod, chargeKeyOf, Currency, SpendCap } from "@purser/core"
+import { ChargePipeline } from "@purser/engine"
 import { postgresUrl } from "@purser/postgres/TestDatabase"
+import { StripeClient, StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
-import { ConfigProvider, Effect, Layer, Redacted } from "effect"
+import { chargeFor } from "@purser/testkit"
+import { ConfigProvider, Effect, Layer, Redacted, Schema } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
 import type { AccessOptions } from "../src/Access.ts"
 import { Console } from "../src/Console.ts"
+import { makeConsoleClient } from "../src/ConsoleClient.ts"
 import { layerConsole } from "../src/ConsoleApp.ts"
 
 /** What no answer may hold. */
@@ -58,3 +64,41 @@ export const asking = (path = "") =>
       const text = await response.text()
       return { status: response.status, headers: response.headers, text, json: text.startsWith("{") ? JSON.parse(text) as Record<string, unknown> : {} }
     }))
+
+const period = Schema.decodeSync(BillingPeriod)("2026-07")
+const usd = Schema.decodeSync(Currency)("usd")
+
+/** The typed client, over the console's own handler instead of a socket. */
+export const client = Effect.gen(function*() {
+  const handle = yield* Console.webHandler("/purser")
+  const http = HttpClient.make((request, url, signal) =>
+    Effect.map(
+      Effect.promise(() => {
+        const body = request.body._tag === "Uint8Array" ? { body: request.body.body as BodyInit } : {}
+        return handle(new Request(url, { method: request.method, headers: request.headers, signal, ...body }))
+      }),
+      (response) => HttpClientResponse.fromWeb(request, response)
+    ))
+  return yield* makeConsoleClient({ url: "http://localhost/purser", token: Redacted.make(secrets.operator), actor: "grace" }).pipe(
+    Effect.provideService(HttpClient.HttpClient, http)
+  )
+})
+
+/** A worker's steps on the console's own database and simulator. */
+export const pipeline = Layer.unwrap(Effect.map(StripeSim, (sim) =>
+  ChargePipeline.layer.pipe(
+    Layer.provide(StripeGateway.layerPaymentIntents),
+    Layer.provide(StripeClient.layer({ key: Redacted.make("sk_test_worker"), url: sim.url }))
+  )))
+
+/** A charge of 25 dollars. */
+export const charged = (customer: string, method = "pm_card_visa") =>
+  Effect.gen(function*() {
+    const request = chargeFor(customer, "2026-07", { paymentMethod: method, amountMinor: 2500 })
+    yield* Effect.flatMap(ChargePipeline, ({ charge }) => charge(request))
+    return { request, chargeKey: chargeKeyOf(request) }
+  }).pipe(Effect.provide(pipeline))
+
+/** Whatever figures an earlier test has set, they are enough. */
+export const openCap = Effect.flatMap(SpendCap, (cap) =>
+  Effect.ignore(cap.open({ namespace: "zmq-billing", billingPeriod: period, currency: usd, expectedMinor: 1_000_000n, headroomPercent: 110 })))

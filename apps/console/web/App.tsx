@@ -227,7 +227,9 @@ export const App = () => {
     <SessionContext.Provider value={session}>
       <ToastContext.Provider value={say}>
         <Frame session={session} signOut={signOut} />
-        <div className="toast" role="status" aria-live="polite">{toast}</div>
+        {/* A region that is there before it says something is heard; one that appears with its text may not be. */}
+        <div className="hidden" role="status" aria-live="polite">{toast}</div>
+        <div className="toast" aria-hidden="true">{toast}</div>
       </ToastContext.Provider>
     </SessionContext.Provider>
   )

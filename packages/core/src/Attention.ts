@@ -1,6 +1,6 @@
 /**
- * The contract of what waits for a person: charges that nobody holds, charges whose object differs, and rows of files
- * that the ledger knows with other terms. Each comes with its evidence.
+ * The contract of what waits for a person: charges that nobody holds, charges whose object differs, and rows of files and
+ * requests that the ledger knows with other terms. Each comes with its evidence.
  *
  * An act here moves no money. It writes who did it and why on the event trail of the charge, in the same statement.
  */
@@ -17,18 +17,24 @@ export interface UnresolvedCharge extends ChargeLine {
   readonly lastDetail: string | null
 }
 
-/** A row of a file whose identity the ledger has with other terms: the file's, and the charge as it stands. */
+/** A row of a file, or a request, whose identity the ledger has with other terms: its own, and the charge as it stands. */
 export interface RunConflict {
+  /** Empty for a request that came over a transport; `line` is then its number among those. */
   readonly runId: string
   readonly line: number
   readonly source: string
   readonly seenAtMs: number
+  /** The same terms came so often, the last time then; a row of a file comes once. */
+  readonly times: number
+  readonly lastAtMs: number
+  /** Whose key sealed the request, where that is known. */
+  readonly principal: string | null
   readonly amountMinor: number
   readonly currency: string
   readonly stripeCustomerId: string
   readonly paymentMethod: string | null
   readonly keptPaymentMethod: string | null
-  /** When a person dropped the file's terms; null while it waits. */
+  /** When a person dropped the other terms; null while it waits. A request that comes once more waits again. */
   readonly resolvedAtMs: number | null
   readonly charge: ChargeLine
 }
@@ -60,7 +66,7 @@ export class Attention extends Context.Service<Attention, {
   readonly conflicts: (after: { readonly runId: string; readonly line: number } | null, limit: number) => Effect.Effect<ReadonlyArray<RunConflict>, LedgerError>
   /** Conflicts of one charge, those that were dealt with too. */
   readonly conflictsOf: (chargeKey: ChargeKey) => Effect.Effect<ReadonlyArray<RunConflict>, LedgerError>
-  /** The file's row is dropped: the charge stays as the ledger has it. False when nothing was open. */
+  /** The other terms are dropped: the charge stays as the ledger has it. False when nothing was open. */
   readonly keepCharge: (input: { readonly runId: string; readonly line: number } & OperatorReason) => Effect.Effect<boolean, LedgerError>
   /**
    * Ends a quarantine: the charge is taken up where it stood, and its object is read before anything else; where it still

@@ -5,6 +5,7 @@
  * is large.
  */
 import { Context, type Effect } from "effect"
+import type { ChargeKey } from "./ChargeKey.ts"
 import type { LedgerError } from "./LedgerError.ts"
 import type { RunRowReport } from "./RunLedger.ts"
 
@@ -41,9 +42,20 @@ export interface RunSlice {
   readonly atMs: number
   readonly waiting: number
   readonly inWork: number
-  readonly succeeded: number
-  readonly declined: number
-  readonly other: number
+  /** Rows that are past that, by the state in which they stand now. */
+  readonly past: Readonly<Partial<Record<RunRowReport["state"], number>>>
+}
+
+/** A run that has a charge among its rows, and who began it. */
+export interface RunOfCharge {
+  readonly runId: string
+  readonly line: number
+  readonly source: string
+  /** The register's name and whoever started it; null where the register does not know the run. */
+  readonly name: string | null
+  readonly actor: string | null
+  readonly begunAtMs: number
+  readonly plannedAtMs: number | null
 }
 
 /** A run with its numbers. */
@@ -62,4 +74,6 @@ export class RunStats extends Context.Service<RunStats, {
   readonly list: (before: number | null, limit: number) => Effect.Effect<ReadonlyArray<RunLine>, LedgerError>
   /** One run, in so many slices of time. */
   readonly view: (runId: string, slices: number) => Effect.Effect<RunView | undefined, LedgerError>
+  /** The runs that have a charge among their rows, in the order of their beginning. */
+  readonly runsOf: (chargeKey: ChargeKey, limit: number) => Effect.Effect<ReadonlyArray<RunOfCharge>, LedgerError>
 }>()("@purser/core/RunStats") {}

@@ -2,10 +2,18 @@
  * A worker: serves charge requests from the transport through the pipeline, and sweeps beside it. It holds no state;
  * a killed one costs a lease.
  */
-import { type ChargeGateway, ChargeServer, type Ledger, type SpendCap, type TransportError } from "@purser/core"
+import { type ChargeGateway, type ChargeHandler, ChargeServer, ConflictSink, type Ledger, Principal, type SpendCap, type TransportError } from "@purser/core"
 import { Config, Context, Effect, Layer } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { Sweeper } from "./Sweeper.ts"
+
+/** Requests that say other terms than the ledger holds are kept for a person, where somebody keeps them. */
+const noting = (handler: ChargeHandler, keep: ConflictSink): ChargeHandler =>
+  keep === undefined ? handler : (request) =>
+    Effect.tapError(handler(request), ({ reason }) =>
+      reason._tag !== "ChargeConflict"
+        ? Effect.void
+        : Effect.flatMap(Principal, (principal) => keep({ chargeKey: request.chargeKey, ...reason.actual, principal })))
 
 /** A worker of the app's transport, ledger, cap and gateway. */
 export class ChargeWorker extends Context.Service<ChargeWorker, {
@@ -20,7 +28,7 @@ export class ChargeWorker extends Context.Service<ChargeWorker, {
       const pipeline = yield* ChargePipeline
       const sweeper = yield* Sweeper
       const sweeps = yield* Config.Boolean("PURSER_SWEEP").pipe(Config.withDefault(true))
-      const serve = server.serve(pipeline.charge)
+      const serve = server.serve(noting(pipeline.charge, yield* ConflictSink))
       return ChargeWorker.of({ run: sweeps ? Effect.raceFirst(serve, sweeper.run) : serve })
     })
   )

@@ -1,14 +1,22 @@
-/** What waits for a person, on PostgreSQL (or PGlite). Conflicts are noted when a run is planned, by its own transaction. */
-import { Attention, ChargeKey, type RunConflict } from "@purser/core"
-import { Effect, Layer, Schema } from "effect"
+/**
+ * What waits for a person, on PostgreSQL (or PGlite). Conflicts of files are noted when a run is planned, by its own transaction;
+ * those of requests by whoever serves them, soon after and in bounded number.
+ */
+import { Attention, ChargeKey, ConflictSink, type RequestConflict, type RunConflict } from "@purser/core"
+import { Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Sql from "./internal/attentionSql.ts"
 import { lineOf, LineRow } from "./internal/chargeLine.ts"
-import { double, integer, text } from "./internal/params.ts"
-import { asker } from "./internal/storeQuery.ts"
+import { keepSoon } from "./internal/keepSoon.ts"
+import { bigints, double, integer, text, texts } from "./internal/params.ts"
+import { asker, sender } from "./internal/storeQuery.ts"
+import { PostgresMetrics } from "./PostgresMetrics.ts"
 
 /** Sweepers and other workers take up what nobody holds within seconds: what waits for so long needs a look. */
 const graceMs = 60_000
+
+/** Conflicting requests that are kept at the most; equal ones are one. */
+const requestsMax = 10_000
 
 const NullText = Schema.NullOr(Schema.String)
 const CountsRow = Schema.Struct({
@@ -21,6 +29,9 @@ const ConflictRow = Schema.Struct({
   line: Schema.Int,
   source: Schema.String,
   seen_at_ms: Schema.Finite,
+  times: Schema.Int,
+  last_at_ms: Schema.Finite,
+  principal: NullText,
   file_amount_minor: Schema.BigInt,
   file_currency: Schema.String,
   file_stripe_customer_id: Schema.String,
@@ -35,6 +46,9 @@ const conflictOf = (row: typeof ConflictRow.Type): RunConflict => ({
   line: row.line,
   source: row.source,
   seenAtMs: row.seen_at_ms,
+  times: row.times,
+  lastAtMs: row.last_at_ms,
+  principal: row.principal,
   amountMinor: Number(row.file_amount_minor),
   currency: row.file_currency,
   stripeCustomerId: row.file_stripe_customer_id,
@@ -76,8 +90,33 @@ const make = Effect.gen(function*() {
   })
 })
 
-/** The layer of what waits. */
+const makeSink = Effect.gen(function*() {
+  const send = sender(yield* SqlClient.SqlClient)
+  const dropped = (count: number) => Metric.update(PostgresMetrics.conflictsDropped, count)
+  return yield* keepSoon({
+    waitingMax: 1000,
+    batchMax: 200,
+    dropped,
+    write: (batch: ReadonlyArray<RequestConflict>) =>
+      Effect.andThen(
+        send("forget old conflicts", Sql.forgetConflicts, []),
+        send("note conflicts", Sql.noteConflicts, [
+          texts(batch.map(({ chargeKey }) => chargeKey)),
+          bigints(batch.map(({ amountMinor }) => amountMinor)),
+          texts(batch.map(({ currency }) => currency)),
+          texts(batch.map(({ stripeCustomerId }) => stripeCustomerId)),
+          texts(batch.map(({ paymentMethod }) => paymentMethod)),
+          texts(batch.map(({ principal }) => principal)),
+          integer(requestsMax)
+        ])
+      ).pipe(Effect.catch((error) => Effect.andThen(dropped(batch.length), Effect.logError(`${batch.length} conflicts could not be kept`, error.message))))
+  })
+})
+
+/** The layers of what waits. */
 export const PgAttention: {
   /** On the tables of `Migrations`. */
   readonly layer: Layer.Layer<Attention, never, SqlClient.SqlClient>
-} = { layer: Layer.effect(Attention, make) }
+  /** Makes workers that are built on top keep the requests that say other terms. */
+  readonly layerSink: Layer.Layer<never, never, SqlClient.SqlClient>
+} = { layer: Layer.effect(Attention, make), layerSink: Layer.effect(ConflictSink, makeSink) }

@@ -3,11 +3,12 @@
  * one statement, so that a flood of bad messages costs the charges beside it nothing but that.
  */
 import { type DeadLetter, DeadLetters, type KeptLetter, letterMaxBytes, lettersMax } from "@purser/core"
-import { Effect, Layer, Metric, Queue, Schema } from "effect"
+import { Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import { decodeRows } from "./internal/chargeRow.ts"
 import { detailOf, ledgerUnavailable, retryRolledBack } from "./internal/failures.ts"
+import { keepSoon } from "./internal/keepSoon.ts"
 import { bigints, integer, texts } from "./internal/params.ts"
 import { PostgresMetrics } from "./PostgresMetrics.ts"
 
@@ -80,7 +81,6 @@ const digestOf = ({ body, transport }: DeadLetter) => createHash("sha256").updat
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const waiting = yield* Queue.dropping<{ readonly letter: DeadLetter; readonly digest: string }>(waitingMax)
   const write = (batch: ReadonlyArray<{ readonly letter: DeadLetter; readonly digest: string }>) => {
     const letters = batch.map(({ letter }) => letter)
     return retryRolledBack(sql.unsafe(keep, [
@@ -100,16 +100,13 @@ const make = Effect.gen(function*() {
         ))
     )
   }
-  const writer = Queue.takeBetween(waiting, 1, batchMax).pipe(Effect.flatMap((batch) => Effect.uninterruptible(write(batch))), Effect.forever)
-  yield* Effect.forkScoped(writer)
-  // What waits at the end is written before the connection goes.
-  yield* Effect.addFinalizer(() => Effect.flatMap(Queue.clear(waiting), (rest) => rest.length === 0 ? Effect.void : write(rest)))
+  const keepOne = yield* keepSoon({ waitingMax, batchMax, write, dropped: (count) => Metric.update(PostgresMetrics.deadLettersDropped, count) })
 
   return DeadLetters.of({
     bury: (letter) =>
       Effect.suspend(() => {
         const copy = { ...letter, body: letter.body.slice() }
-        return Effect.flatMap(Queue.offer(waiting, { letter: copy, digest: digestOf(copy) }), (taken) => taken ? Effect.void : Metric.update(PostgresMetrics.deadLettersDropped, 1))
+        return keepOne({ letter: copy, digest: digestOf(copy) })
       }),
     list: (limit) =>
       Effect.flatMap(sql.unsafe(list, [integer(limit)]), decodeLetters).pipe(

@@ -66,53 +66,76 @@ const groupsOf = (rows: ReadonlyArray<typeof GroupRow.Type>): ReadonlyArray<RunG
   return [...groups.values()]
 }
 
-type Fate = "succeeded" | "declined" | "other"
-const fateOf = (state: RunGroup["state"]): Fate => state === "succeeded" || state === "declined" ? state : "other"
+/** States in which a worker has a row in hand, or nobody yet. */
+const isUnderWay = (state: RunGroup["state"]) => state === "staged" || state === "planned" || state === "claimed" || state === "attached"
 
-/** Sums up what settled and what was claimed by the end of each slice; `settled_slice` 0 is before the run's time. */
+/**
+ * Sums up what was claimed and what came further by the end of each slice; `settled_slice` 0 is before the run's time. What is
+ * past the worker's hands and not settled (a bank debit, a quarantine) has no time of its own: it counts as that from its claim on.
+ */
 const slicesOf = (rows: ReadonlyArray<typeof GroupRow.Type>, count: number, fromMs: number, toMs: number): ReadonlyArray<RunSlice> => {
-  const blank = () => ({ claimed: 0, succeeded: 0, declined: 0, other: 0 })
-  const steps = Array.from({ length: count + 1 }, blank)
+  interface Step {
+    claimed: number
+    readonly past: Map<RunGroup["state"], number>
+  }
+  const steps = Array.from({ length: count + 1 }, (): Step => ({ claimed: 0, past: new Map() }))
   let total = 0
   for (const row of rows) {
     const n = Number(row.rows)
     total += n
     const clamp = (slice: number) => Math.min(Math.max(slice, 0), count)
     const before = row.settled_before > 0n || row.state === "conflict"
+    const pastIn = (slice: number) => {
+      const { past } = steps[clamp(slice)]!
+      past.set(row.state, (past.get(row.state) ?? 0) + n)
+    }
     if (before) {
       steps[0]!.claimed += n
-      steps[0]![fateOf(row.state)] += n
+      pastIn(0)
       continue
     }
-    if (row.claimed_slice !== null) steps[clamp(row.claimed_slice)]!.claimed += n
-    if (row.settled_slice !== null) {
-      // What was refused before anybody claimed it was never in work.
-      if (row.claimed_slice === null) steps[clamp(row.settled_slice)]!.claimed += n
-      steps[clamp(row.settled_slice)]![fateOf(row.state)] += n
-    }
+    // What was refused before anybody claimed it was never in work.
+    const claimedIn = row.claimed_slice ?? row.settled_slice
+    if (claimedIn !== null) steps[clamp(claimedIn)]!.claimed += n
+    if (row.settled_slice !== null) pastIn(row.settled_slice)
+    else if (claimedIn !== null && !isUnderWay(row.state)) pastIn(claimedIn)
   }
-  const sum = blank()
+  let claimed = 0
+  let pastAll = 0
+  const past = new Map<RunGroup["state"], number>()
   return steps.map((step, index) => {
-    sum.claimed += step.claimed
-    sum.succeeded += step.succeeded
-    sum.declined += step.declined
-    sum.other += step.other
+    claimed += step.claimed
+    for (const [state, n] of step.past) {
+      past.set(state, (past.get(state) ?? 0) + n)
+      pastAll += n
+    }
     return {
       atMs: fromMs + (toMs - fromMs) * index / count,
-      waiting: total - sum.claimed,
-      inWork: sum.claimed - sum.succeeded - sum.declined - sum.other,
-      succeeded: sum.succeeded,
-      declined: sum.declined,
-      other: sum.other
+      waiting: total - claimed,
+      inWork: claimed - pastAll,
+      past: Object.fromEntries(past)
     }
   })
 }
+
+const RunOfChargeRow = Schema.Struct({
+  run_id: Schema.String,
+  line: Schema.Int,
+  source: Schema.String,
+  name: Schema.NullOr(Schema.String),
+  actor: Schema.NullOr(Schema.String),
+  begun_at_ms: Schema.Finite,
+  planned_at_ms: Schema.NullOr(Schema.Finite)
+})
 
 const make = Effect.gen(function*() {
   const ask = asker(yield* SqlClient.SqlClient)
   return RunStats.of({
     list: (before, limit) =>
       Effect.map(ask("list runs", Sql.list, [double(before), integer(limit)], RunRow), (rows) => rows.map(runOf)),
+    runsOf: (chargeKey, limit) =>
+      Effect.map(ask("list runs of a charge", Sql.runsOf, [text(chargeKey), integer(limit)], RunOfChargeRow), (rows) =>
+        rows.map(({ begun_at_ms, planned_at_ms, run_id, ...row }) => ({ ...row, runId: run_id, begunAtMs: begun_at_ms, plannedAtMs: planned_at_ms }))),
     view: Effect.fn("RunStats.view")(function*(runId, slices) {
       const [found] = yield* ask("find run", Sql.find, [text(runId)], FoundRow)
       if (found === undefined) return undefined

@@ -24,5 +24,9 @@ export const PostgresMetrics = {
     make: (attributes) => MetricSeries.seconds("purser_ledger_batch_duration_seconds", "how long a statement of several calls took", attributes)
   }),
   /** Bad messages of which nothing was kept. */
-  deadLettersDropped: Metric.counter("purser_dead_letters_dropped_total", { description: "bad messages of which nothing was kept", incremental: true })
+  deadLettersDropped: Metric.counter("purser_dead_letters_dropped_total", { description: "bad messages of which nothing was kept", incremental: true }),
+  /** Requests with other terms of which nothing was kept. */
+  conflictsDropped: Metric.counter("purser_conflicts_dropped_total", { description: "requests with other terms that were refused and not kept for a person", incremental: true }),
+  /** Calls to the processor that the book of calls lacks. */
+  callsDropped: Metric.counter("purser_calls_dropped_total", { description: "calls to the processor that were not kept for the charge's story", incremental: true })
 } as const

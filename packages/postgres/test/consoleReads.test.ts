@@ -4,6 +4,8 @@ import { Attention, type ChargePlace, type ChargeQuery, ChargeSearch, ChargeKey,
 import { chargeFor } from "@purser/testkit"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { noteConflicts } from "../src/internal/attentionSql.ts"
+import { bigints, integer, texts } from "../src/internal/params.ts"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
 import { PgAttention } from "../src/PgAttention.ts"
 import { PgChargeSearch } from "../src/PgChargeSearch.ts"
@@ -110,7 +112,7 @@ describe.each(TestDatabase.layers)("what a console reads on %s", (_, database) =
           summary.map(({ amountMinor, rows, state }) => [state, rows, amountMinor]).toSorted()
         )
         assert.strictEqual(view?.slices.length, 11)
-        for (const slice of view?.slices ?? []) assert.strictEqual(slice.waiting + slice.inWork + slice.succeeded + slice.declined + slice.other, 12)
+        for (const slice of view?.slices ?? []) assert.strictEqual(slice.waiting + slice.inWork + Object.values(slice.past).reduce((sum, n) => sum + n, 0), 12)
         assert.deepStrictEqual([view?.slices[0]?.waiting, view?.slices[10]?.waiting, view?.slices[10]?.inWork], [12, 6, 6])
         assert.deepStrictEqual((yield* stats.list(null, 10)).map(({ rows, runId, state }) => [runId, state, rows]), [["first", "planned", 12]])
         assert.strictEqual(yield* stats.view("nobody", 10), undefined)
@@ -135,6 +137,26 @@ describe.each(TestDatabase.layers)("what a console reads on %s", (_, database) =
         const events = yield* (yield* Ledger).events(other!.chargeKey)
         assert.strictEqual(events.at(-1)?.detail, "the other terms of run second, line 2 were dropped by ada: the file was wrong")
         assert.isNumber((yield* attention.conflictsOf(other!.chargeKey))[0]?.resolvedAtMs)
+      }))
+
+    it.effect("requests with other terms are kept once each and counted, while there is room; a charge knows the runs that it is a row of", () =>
+      Effect.gen(function*() {
+        const attention = yield* Attention
+        const [known] = run([["a1", 1001]])
+        const { chargeKey, request } = known!
+        const note = (amountMinor: number, principal: string | null, most: number) =>
+          Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(noteConflicts, [
+            texts([chargeKey, chargeKey]), bigints([amountMinor, amountMinor]), texts(["usd", "usd"]), texts([request.stripeCustomerId, request.stripeCustomerId]),
+            texts([null, null]), texts([principal, principal]), integer(most)
+          ]))
+        const kept = Effect.map(attention.conflictsOf(chargeKey), (found) => found.filter(({ runId }) => runId === "").map(({ amountMinor, principal, times }) => [amountMinor, principal, times]))
+        yield* note(5, null, 2)
+        yield* note(5, null, 2)
+        yield* note(5, "shop", 2)
+        yield* note(6, "shop", 2)
+        assert.deepStrictEqual((yield* kept).toSorted(), [[5, null, 4], [5, "shop", 2]].toSorted())
+        const runs = yield* (yield* RunStats).runsOf(chargeKey, 10)
+        assert.deepStrictEqual(runs.map(({ line, runId, source }) => [runId, line, source]), [["first", 2, "bills.csv"], ["second", 2, "again.csv"]])
       }))
 
     it.effect("a quarantine that a person ends is taken up again, by a new lease", () =>

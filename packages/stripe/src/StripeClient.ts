@@ -4,7 +4,7 @@
  *
  * It answers with what Stripe said, whatever the status; it judges nothing and repeats nothing.
  */
-import { Tracing } from "@purser/core"
+import { CallSink, type ChargeKey, Tracing } from "@purser/core"
 import { Cause, Clock, type Config, Context, Effect, type Exit, Layer, Metric, Option, Schema } from "effect"
 import type { Stripe } from "stripe"
 import { makeHideKey, makeScrub } from "./internal/scrub.ts"
@@ -32,6 +32,8 @@ export interface CallOptions {
   readonly customer?: string | undefined
   /** The connected account, in place of that of the settings. */
   readonly account?: string | undefined
+  /** The charge, for the book of calls. */
+  readonly chargeKey?: ChargeKey | undefined
 }
 
 const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Unknown))
@@ -43,6 +45,9 @@ const statusOf = (exit: Exit.Exit<StripeAnswer, StripeCallError>): string => {
   const names = { CallTimeout: "timeout", ConnectionFailed: "connection_failed", NotSent: "not_sent" } as const
   return names[failure.error.reason._tag]
 }
+
+const requestIdOf = (exit: Exit.Exit<StripeAnswer, StripeCallError>): string | null =>
+  exit._tag === "Success" ? exit.value.requestId : exit.cause.reasons.find(Cause.isFailReason)?.error.requestId ?? null
 
 /** Stripe's API. Calls need nothing and fail with `StripeCallError` when there is no answer. */
 export class StripeClient extends Context.Service<StripeClient, {
@@ -85,6 +90,7 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
   })
   const scrub = makeScrub(settings.key)
   const hideKey = makeHideKey(settings.key)
+  const tell = yield* CallSink
 
   const answerOf = (operation: string, end: CallEnd): Effect.Effect<StripeAnswer, StripeCallError> => {
     const received = "answer" in end ? end.answer.headers : end.failure.headers
@@ -128,25 +134,27 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
       return Effect.andThen(Metric.update(StripeMetrics.rateLimited.of(reason), 1), limiter.slowDown(turn, reason))
     })
 
-  const observed = (operation: string, ready: Effect.Effect<StripeAnswer, StripeCallError>) =>
+  const observed = (operation: string, chargeKey: ChargeKey | undefined, ready: Effect.Effect<StripeAnswer, StripeCallError>) =>
     Effect.flatMap(Clock.currentTimeMillis, (startMs) =>
       Effect.onExit(ready, (exit) =>
         Effect.gen(function*() {
-          const elapsedMs = (yield* Clock.currentTimeMillis) - startMs
+          const atMs = yield* Clock.currentTimeMillis
+          const elapsedMs = atMs - startMs
           const status = statusOf(exit)
-          const requestId = exit._tag === "Success" ? exit.value.requestId : null
+          const requestId = requestIdOf(exit)
           const replayed = exit._tag === "Success" && exit.value.replayed
           yield* Metric.update(StripeMetrics.requests.of(operation, status), 1)
           yield* Metric.update(StripeMetrics.requestSeconds.of(operation), elapsedMs / 1000)
           yield* Tracing.annotate(() => ({ "stripe.status": status, "stripe.replayed": replayed, ...(requestId === null ? {} : { "stripe.request_id": requestId }) }))
           yield* Effect.logDebug("Stripe request").pipe(Effect.annotateLogs({ operation, status, requestId, replayed, elapsedMs }))
+          if (tell !== undefined && chargeKey !== undefined) yield* tell({ chargeKey, operation, status, requestId, replayed, elapsedMs, atMs })
         })))
 
-  const call = Effect.fnUntraced(function*(operation: string, use: (stripe: Stripe) => PromiseLike<unknown>, account: string | undefined) {
-    const ready = yield* Effect.catch(prepared(operation, use, account), (error) => observed(operation, Effect.fail(error)))
+  const call = Effect.fnUntraced(function*(operation: string, use: (stripe: Stripe) => PromiseLike<unknown>, { account, chargeKey }: CallOptions) {
+    const ready = yield* Effect.catch(prepared(operation, use, account), (error) => observed(operation, chargeKey, Effect.fail(error)))
     if ("status" in ready) return ready
     const turn = { account: ready.account, endpoint: endpointOf(ready.method, ready.path) }
-    return yield* limiter.inTurn(turn, observed(operation, send(operation, ready))).pipe(
+    return yield* limiter.inTurn(turn, observed(operation, chargeKey, send(operation, ready))).pipe(
       Effect.tap((answer) => heed(turn, answer)),
       Effect.ensuring(Effect.sync(ready.abandon))
     )
@@ -155,7 +163,7 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
   return StripeClient.of({
     scrub,
     call: (operation, use, options = {}) => {
-      const one = Tracing.traced(`Stripe.${operation}`, call(operation, use, options.account), () => ({
+      const one = Tracing.traced(`Stripe.${operation}`, call(operation, use, options), () => ({
         kind: "client",
         attributes: { "server.address": settings.url.host }
       }))

@@ -8,7 +8,9 @@ import { ActRefused, Away, NotThere, SignInNeeded } from "./ConsoleError.ts"
 import * as Shapes from "./Shapes.ts"
 import { Door, Legible } from "./Visitor.ts"
 
-const { Reason } = Shapes
+const { Name, Reason, Text } = Shapes
+/** Who signs in. */
+const Person = Schema.Trim.check(Schema.isBetweenLength(1, 80), Schema.isPattern(/^[^\0]*$/))
 const said = (summary: string) => OpenApi.annotations({ summary })
 const limit = (most: number) => Schema.optional(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: most })))
 /** A moment that every store can hold. */
@@ -19,7 +21,7 @@ const acting = [Away, NotThere, ActRefused] as const
 /** Signing in and out. */
 export class SignInGroup extends HttpApiGroup.make("signIn")
   .add(HttpApiEndpoint.post("signIn", "/api/sign-in", {
-    payload: Schema.Struct({ token: Schema.RedactedFromValue(Schema.String.check(Schema.isMaxLength(500))), actor: Schema.Trim.check(Schema.isBetweenLength(1, 80)) }),
+    payload: Schema.Struct({ token: Schema.RedactedFromValue(Schema.String.check(Schema.isMaxLength(500))), actor: Person }),
     success: HttpApiSchema.NoContent,
     error: SignInNeeded
   }).annotateMerge(said("Exchange a token for a cookie; the actor's name goes on every act")))
@@ -42,7 +44,7 @@ export class SessionGroup extends HttpApiGroup.make("session")
   .annotateMerge(OpenApi.annotations({ title: "Session" }))
 {}
 
-const runParams = { params: { runId: Schema.String }, payload: Schema.Struct({ reason: Reason }), success: Shapes.Done, error: acting }
+const runParams = { params: { runId: Text }, payload: Schema.Struct({ reason: Reason }), success: Shapes.Done, error: acting }
 
 /** Billing runs, and the switch that stops charging. */
 export class RunsGroup extends HttpApiGroup.make("runs")
@@ -51,7 +53,7 @@ export class RunsGroup extends HttpApiGroup.make("runs")
     success: Schema.Struct({ runs: Schema.Array(Shapes.Run), pauses: Schema.Array(Shapes.Pause), atMs: Schema.Finite }),
     error: reading
   }).annotateMerge(said("Runs, the newest first")))
-  .add(HttpApiEndpoint.get("view", "/api/runs/:runId", { params: { runId: Schema.String }, success: Shapes.RunView, error: reading }).annotateMerge(said("One run with its numbers")))
+  .add(HttpApiEndpoint.get("view", "/api/runs/:runId", { params: { runId: Text }, success: Shapes.RunView, error: reading }).annotateMerge(said("One run with its numbers")))
   .add(HttpApiEndpoint.post("pause", "/api/runs/:runId/pause", runParams).annotateMerge(said("Send nothing more of this run; what was sent settles")))
   .add(HttpApiEndpoint.post("resume", "/api/runs/:runId/resume", runParams).annotateMerge(said("Let the run go on")))
   .add(HttpApiEndpoint.post("cancel", "/api/runs/:runId/cancel", runParams).annotateMerge(said("Send nothing more of this run, for good")))
@@ -70,27 +72,27 @@ const keyParams = { chargeKey: Shapes.Key }
 export class ChargesGroup extends HttpApiGroup.make("charges")
   .add(HttpApiEndpoint.get("find", "/api/charges", {
     query: {
-      customer: Schema.optional(Schema.String),
+      customer: Schema.optional(Text),
       /** `whole`: the id and no other; else also those that begin with it. */
       match: Schema.optional(Schema.Literals(["whole", "prefix"])),
-      period: Schema.optional(Schema.String),
+      period: Schema.optional(Text),
       state: Schema.optional(Schema.Literals([...Shapes.State.literals, "quarantined"])),
-      paymentIntent: Schema.optional(Schema.String),
-      after: Schema.optional(Schema.String),
+      paymentIntent: Schema.optional(Text),
+      after: Schema.optional(Text),
       limit: limit(500)
     },
     success: Shapes.ChargePage,
     error: [Away, ActRefused]
   }).annotateMerge(said("Charges by customer, period, state or payment object, a page at a time")))
   .add(HttpApiEndpoint.get("totals", "/api/totals", {
-    query: { period: Schema.optional(Schema.String) },
+    query: { period: Schema.optional(Text) },
     success: Schema.Struct({ totals: Schema.Array(Shapes.Total), atMs: Schema.Finite }),
     error: reading
   }).annotateMerge(said("Counts and sums by period, currency and state")))
   .add(HttpApiEndpoint.get("story", "/api/charges/:chargeKey", { params: keyParams, success: Shapes.Story, error: reading })
     .annotateMerge(said("One charge with every event, attempt, refund and object")))
   .add(HttpApiEndpoint.post("retry", "/api/charges/:chargeKey/retry", {
-    params: keyParams, payload: Schema.Struct({ reason: Reason, paymentMethod: Schema.optional(Schema.NonEmptyString) }), success: Shapes.Done, error: acting
+    params: keyParams, payload: Schema.Struct({ reason: Reason, paymentMethod: Schema.optional(Name) }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Take a charge that ended unpaid up again, once")))
   .add(HttpApiEndpoint.post("resume", "/api/charges/:chargeKey/resume", {
     params: keyParams, payload: Schema.Struct({ reason: Reason }), success: Shapes.Done, error: acting
@@ -100,30 +102,36 @@ export class ChargesGroup extends HttpApiGroup.make("charges")
   .annotateMerge(OpenApi.annotations({ title: "Charges" }))
 {}
 
+/** Which conflict: the run is empty for a request that came over a transport. */
+const conflict = { runId: Text, line: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 })) }
+
 /** What waits for a person. */
 export class AttentionGroup extends HttpApiGroup.make("attention")
   .add(HttpApiEndpoint.get("list", "/api/attention", { success: Shapes.Waiting, error: reading }).annotateMerge(said("What waits for a person, with the evidence")))
   .add(HttpApiEndpoint.post("keepCharge", "/api/attention/conflicts/keep", {
-    payload: Schema.Struct({ runId: Schema.String, line: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 })), reason: Reason }), success: Shapes.Done, error: acting
-  }).annotateMerge(said("Drop the file's row of a conflict; the charge stays as the ledger has it")))
+    payload: Schema.Struct({ ...conflict, reason: Reason }), success: Shapes.Done, error: acting
+  }).annotateMerge(said("Drop the other terms of a conflict; the charge stays as the ledger has it")))
+  .add(HttpApiEndpoint.post("keepCharges", "/api/attention/conflicts/keep-many", {
+    payload: Schema.Struct({ conflicts: Schema.Array(Schema.Struct(conflict)).check(Schema.isBetweenLength(1, 200)), reason: Reason }), success: Shapes.ConflictsDone, error: acting
+  }).annotateMerge(said("The same for several, each told for itself")))
   .add(HttpApiEndpoint.post("endQuarantine", "/api/attention/quarantine/end", {
     payload: Schema.Struct({ chargeKey: Shapes.Key, reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Let a quarantined charge be taken up again; its object is read first")))
   .add(HttpApiEndpoint.post("discardLetters", "/api/attention/letters/discard", {
-    payload: Schema.Struct({ digests: Schema.Array(Schema.String).check(Schema.isBetweenLength(1, 500)), reason: Reason }), success: Shapes.Done, error: acting
+    payload: Schema.Struct({ digests: Schema.Array(Text).check(Schema.isBetweenLength(1, 500)), reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Throw dead letters away")))
   .middleware(Door)
   .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Attention" }))
 {}
 
-const scope = { namespace: Schema.NonEmptyString, billingPeriod: Schema.NonEmptyString, currency: Schema.NonEmptyString, reason: Reason }
+const scope = { namespace: Name, billingPeriod: Name, currency: Name, reason: Reason }
 
 /** Caps and vault keys. */
 export class CapsGroup extends HttpApiGroup.make("caps")
   .add(HttpApiEndpoint.get("list", "/api/caps", { success: Shapes.Caps, error: reading }).annotateMerge(said("Caps with their history, and the pauses")))
   .add(HttpApiEndpoint.post("raise", "/api/caps/raise", {
-    payload: Schema.Struct({ ...scope, expectedTotal: Schema.NonEmptyString, headroomPercent: Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 200 })) }),
+    payload: Schema.Struct({ ...scope, expectedTotal: Name, headroomPercent: Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 200 })) }),
     success: Shapes.Done, error: acting
   }).annotateMerge(said("Set a cap's figures anew; the expected total in the currency's major unit")))
   .add(HttpApiEndpoint.post("close", "/api/caps/close", { payload: Schema.Struct(scope), success: Shapes.Done, error: acting })
@@ -133,7 +141,7 @@ export class CapsGroup extends HttpApiGroup.make("caps")
     payload: Schema.Struct({ killed: Schema.Boolean, reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Switch every vault key off, or on again")))
   .add(HttpApiEndpoint.post("revokeVault", "/api/vaults/revoke", {
-    payload: Schema.Struct({ vault: Schema.NonEmptyString, reason: Reason }), success: Shapes.Done, error: acting
+    payload: Schema.Struct({ vault: Name, reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("End every key of one vault")))
   .middleware(Door)
   .middleware(Legible)
@@ -153,10 +161,10 @@ export class ReconcileGroup extends HttpApiGroup.make("reconcile")
   .add(HttpApiEndpoint.get("get", "/api/reconcile", { success: Shapes.Reconcile, error: reading })
     .annotateMerge(said("The last comparison of this console, and objects without a charge")))
   .add(HttpApiEndpoint.post("start", "/api/reconcile", {
-    payload: Schema.Struct({ billingPeriod: Schema.NonEmptyString, sinceMs: Moment, dryRun: Schema.Boolean, reason: Reason }), success: Shapes.Done, error: acting
+    payload: Schema.Struct({ billingPeriod: Name, sinceMs: Moment, dryRun: Schema.Boolean, reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Compare a period with the processor's account; repair what evidence allows, unless it is a dry run")))
   .add(HttpApiEndpoint.post("unlist", "/api/reconcile/unlist", {
-    payload: Schema.Struct({ id: Schema.NonEmptyString, reason: Reason }), success: Shapes.Done, error: acting
+    payload: Schema.Struct({ id: Name, reason: Reason }), success: Shapes.Done, error: acting
   }).annotateMerge(said("Take an object off the list: a person has dealt with it")))
   .middleware(Door)
   .middleware(Legible)

@@ -3,25 +3,11 @@
  * reader in any language loses one. Nothing of the configuration, and no key, has a place here.
  */
 import { Schema } from "effect"
+import { NullText, NullTime, RowState, State } from "./Words.ts"
 
+export * from "./ReconcileShapes.ts"
 export * from "./VaultShapes.ts"
-
-const NullText = Schema.NullOr(Schema.String)
-const NullTime = Schema.NullOr(Schema.Finite)
-
-/** 32 lower-case hex digits. */
-export const Key = Schema.String.check(Schema.isPattern(/^[0-9a-f]{32}$/, { message: "a charge key is 32 lower-case hex digits" }))
-
-/** Why somebody acts; kept on the trail, and never empty. */
-export const Reason = Schema.Trim.check(Schema.isBetweenLength(3, 500, { message: "a reason is needed, of 3 to 500 characters" }))
-
-/** Where a charge stands. */
-export const State = Schema.Literals(["planned", "claimed", "attached", "processing", "requires_action", "succeeded", "declined", "rejected", "canceled"])
-export type State = typeof State.Type
-
-/** States of a row of a run. */
-export const RowState = Schema.Literals([...State.literals, "conflict", "quarantined", "staged"])
-export type RowState = typeof RowState.Type
+export * from "./Words.ts"
 
 /** A pause of charging that is in force. */
 export const Pause = Schema.Struct({ cause: Schema.Literals(["person", "outage"]), actor: Schema.String, reason: Schema.String, sinceMs: Schema.Finite })
@@ -57,8 +43,9 @@ export const Run = Schema.Struct({
   finishedAtMs: NullTime,
   rows: Schema.Int,
   present: Schema.Int,
-  /** What may be done with it now. */
-  acts: Schema.Array(Schema.Literals(["pause", "resume", "cancel"]))
+  /** What may be done with it now, and where that is less than one would expect, why. */
+  acts: Schema.Array(Schema.Literals(["pause", "resume", "cancel"])),
+  whyNot: NullText
 })
 export type Run = typeof Run.Type
 
@@ -80,9 +67,8 @@ export const RunSlice = Schema.Struct({
   atMs: Schema.Finite,
   waiting: Schema.Int,
   inWork: Schema.Int,
-  succeeded: Schema.Int,
-  declined: Schema.Int,
-  other: Schema.Int
+  /** Rows that are past that, by the state in which they stand now. */
+  past: Schema.Record(Schema.String, Schema.Int)
 })
 export type RunSlice = typeof RunSlice.Type
 
@@ -159,8 +145,8 @@ export const Total = Schema.Struct({
 /** One line of a charge's story, of whatever book. */
 export const StoryLine = Schema.Struct({
   atMs: Schema.Finite,
-  kind: Schema.Literals(["charge", "refund", "elsewhere", "operator"]),
-  /** Of a charge or a refund: from which state to which; of the others, what it was. */
+  kind: Schema.Literals(["charge", "refund", "call", "elsewhere", "operator"]),
+  /** Of a charge or a refund: from which state to which; of a call its operation and status; of the others, what it was. */
   from: NullText,
   to: Schema.String,
   /** A worker, a person or a program. */
@@ -168,7 +154,11 @@ export const StoryLine = Schema.Struct({
   /** Whose key asked, where the transport knows it. */
   principal: NullText,
   attempt: Schema.NullOr(Schema.Int),
-  detail: NullText
+  detail: NullText,
+  /** Stripe's `Request-Id` of a call. */
+  requestId: NullText,
+  /** The run that it belongs to. */
+  runId: NullText
 })
 export type StoryLine = typeof StoryLine.Type
 
@@ -186,22 +176,33 @@ export const RefundLine = Schema.Struct({
   requestedAtMs: Schema.Finite
 })
 
-/** A row of a file whose identity the ledger has with other terms. */
+/** A row of a file, or a request, whose identity the ledger has with other terms. */
 export const Conflict = Schema.Struct({
+  /** Empty for a request that came over a transport; `line` is then its number among those. */
   runId: Schema.String,
   line: Schema.Int,
   source: Schema.String,
   seenAtMs: Schema.Finite,
+  /** The same terms came so often, the last time then. */
+  times: Schema.Int,
+  lastAtMs: Schema.Finite,
+  /** Whose key sealed the request, where that is known. */
+  principal: NullText,
   amountMinor: Schema.Int,
   currency: Schema.String,
   stripeCustomerId: Schema.String,
   paymentMethod: NullText,
   keptPaymentMethod: NullText,
-  /** When a person dropped the file's terms; null while it waits. */
+  /** When a person dropped the other terms; null while it waits. */
   resolvedAtMs: NullTime,
   charge: ChargeLine
 })
 export type Conflict = typeof Conflict.Type
+
+/** A run that has the charge among its rows, and who began it where the register of runs knows that. */
+export const StoryRun = Schema.Struct({
+  runId: Schema.String, line: Schema.Int, source: Schema.String, name: NullText, actor: NullText, begunAtMs: Schema.Finite, plannedAtMs: NullTime
+})
 
 /** One charge with all that is known of it. */
 export const Story = Schema.Struct({
@@ -215,6 +216,7 @@ export const Story = Schema.Struct({
   advice: Schema.NullOr(Schema.Struct({ kind: Schema.String, remedy: Schema.String, code: Schema.String })),
   objects: Schema.Array(StripeObject),
   refunds: Schema.Array(RefundLine),
+  runs: Schema.Array(StoryRun),
   conflicts: Schema.Array(Conflict),
   lines: Schema.Array(StoryLine),
   acts: Schema.Array(Schema.Literals(["retry", "resume", "end quarantine"]))
@@ -261,7 +263,7 @@ export const CapEvent = Schema.Struct({
   namespace: Schema.String,
   billingPeriod: Schema.String,
   currency: Schema.String,
-  act: Schema.Literals(["opened", "raised", "closed", "forced"]),
+  act: Schema.Literals(["opened", "raised", "closed", "reopened", "forced"]),
   expectedMinor: Schema.NullOr(Schema.BigInt),
   headroomPercent: Schema.NullOr(Schema.Int),
   capMinor: Schema.BigInt,
@@ -300,56 +302,6 @@ export type Worker = typeof Worker.Type
 /** The workers, and the store's time. */
 export const Workers = Schema.Struct({ workers: Schema.Array(Worker), atMs: Schema.Finite })
 
-/** One difference between the ledger and the processor. */
-export const Difference = Schema.Struct({
-  kind: Schema.String,
-  chargeKey: Schema.String,
-  customerId: NullText,
-  item: NullText,
-  ledger: Schema.NullOr(Schema.Struct({ state: State, amountMinor: Schema.Int, currency: Schema.String, paymentIntentId: NullText })),
-  objects: Schema.Array(Schema.Struct({ id: Schema.String, status: Schema.String, amountMinor: Schema.Int, currency: Schema.String, createdMs: Schema.Finite })),
-  detail: Schema.String,
-  repaired: Schema.NullOr(Schema.Literals(["adopted", "settled", "canceled"]))
-})
-export type Difference = typeof Difference.Type
-
-/** What the last reconciliation of this console found, or is finding. */
-export const Reconciliation = Schema.Struct({
-  state: Schema.Literals(["running", "done", "failed"]),
-  billingPeriod: Schema.String,
-  sinceMs: Schema.Finite,
-  dryRun: Schema.Boolean,
-  actor: Schema.String,
-  reason: Schema.String,
-  startedAtMs: Schema.Finite,
-  differences: Schema.Array(Difference),
-  /** How many there are in all; the list is cut. */
-  found: Schema.Int,
-  report: Schema.NullOr(Schema.Struct({
-    listed: Schema.Int, ours: Schema.Int, foreign: Schema.Int, rows: Schema.Int, open: Schema.Int, repaired: Schema.Int, remaining: Schema.Int
-  })),
-  detail: NullText
-})
-export type Reconciliation = typeof Reconciliation.Type
-
-/** An object at the processor that belongs to no charge. */
-export const UnknownObject = Schema.Struct({
-  id: Schema.String,
-  reason: Schema.String,
-  chargeKey: NullText,
-  amountMinor: Schema.NullOr(Schema.Int),
-  currency: NullText,
-  stripeCustomerId: NullText,
-  status: NullText,
-  detail: NullText,
-  firstSeenMs: Schema.Finite,
-  lastSeenMs: Schema.Finite
-})
-
-/** Both ways: the last comparison, and the list of objects without a charge. */
-export const Reconcile = Schema.Struct({ last: Schema.NullOr(Reconciliation), unknown: Schema.Array(UnknownObject) })
-export type Reconcile = typeof Reconcile.Type
-
 /** An act of the trail. */
 export const Act = Schema.Struct({
   position: Schema.Int, atMs: Schema.Finite, actor: Schema.String, act: Schema.String, subject: Schema.String, reason: Schema.String, detail: NullText
@@ -367,6 +319,11 @@ export const Pulse = Schema.Struct({
   counts: Counts
 })
 export type Pulse = typeof Pulse.Type
+
+/** How an act on several things ended, for each of them, in words. */
+export const ConflictsDone = Schema.Struct({
+  results: Schema.Array(Schema.Struct({ runId: Schema.String, line: Schema.Int, done: Schema.Boolean, text: Schema.String }))
+})
 
 /** How an act ended, in words. */
 export const Done = Schema.Struct({ text: Schema.String })

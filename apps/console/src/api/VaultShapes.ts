@@ -1,8 +1,6 @@
 /** What the API speaks of the spend-cap proxy's vaults, as schemas. */
 import { Schema } from "effect"
-
-const NullText = Schema.NullOr(Schema.String)
-const NullTime = Schema.NullOr(Schema.Finite)
+import { NullText, NullTime } from "./Words.ts"
 
 /** A vault of the spend-cap proxy. Of its keys only the last characters are known to anybody but their holders. */
 export const Vault = Schema.Struct({

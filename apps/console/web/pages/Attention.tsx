@@ -59,7 +59,7 @@ export const Attention = () => {
         )}
       </Part>
       <Part title="Conflicts" count={bounded(counts.conflicts)}>
-        {conflicts.length === 0 ? <Nothing>No file says other terms than the ledger holds.</Nothing> : <ConflictTable conflicts={conflicts} done={refresh} />}
+        {conflicts.length === 0 ? <Nothing>No file and no request says other terms than the ledger holds.</Nothing> : <ConflictTable conflicts={conflicts} done={refresh} />}
       </Part>
       <Part title="Unresolved" count={bounded(counts.unresolved)}>
         {unresolved.length === 0 ? <Nothing>No charge was left by its worker.</Nothing> : (

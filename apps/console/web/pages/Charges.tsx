@@ -5,8 +5,9 @@ import { type ChargeLine, State as States } from "../../src/api/Shapes.ts"
 import { call, type Failed } from "../client.ts"
 import { useData } from "../data.ts"
 import { count, words } from "../format.ts"
-import { type Share, StackBar } from "../parts/charts.tsx"
-import { Amount, Head, Id, orderOf, Problem, State, Time, toneOf } from "../parts/show.tsx"
+import { Legend, type Share, StackBar } from "../parts/charts.tsx"
+import { toneOf } from "../parts/marks.tsx"
+import { Amount, Head, Id, orderOf, Problem, State, Time } from "../parts/show.tsx"
 import { go, to, useRoute } from "../route.ts"
 
 interface Query {
@@ -82,7 +83,7 @@ const Totals = ({ period }: { readonly period: string }) => {
   return (
     <div className="totals">
       <StackBar label={period === "" ? "All charges by state" : `Charges of ${period} by state`} shares={shares} />
-      <ul className="legend">{shares.map(({ n, name, tone }) => <li key={name}><i className={`mark ${tone}`} aria-hidden="true" />{name} <b className="num">{count(n)}</b></li>)}</ul>
+      <Legend shares={shares} />
     </div>
   )
 }

@@ -5,7 +5,8 @@ import { amount, count, percent, rate, span, words } from "../format.ts"
 import { useLive } from "../live.ts"
 import { Act } from "../parts/Act.tsx"
 import { CapGauge, type Share, StackBar, StackChart } from "../parts/charts.tsx"
-import { Ago, Amount, Figure, Head, Nothing, orderOf, Part, Problem, State, Time, toneOf } from "../parts/show.tsx"
+import { toneOf } from "../parts/marks.tsx"
+import { Ago, Amount, Figure, Head, Nothing, orderOf, Part, Problem, State, Time } from "../parts/show.tsx"
 import { Table } from "../parts/Table.tsx"
 import { to } from "../route.ts"
 
@@ -29,7 +30,11 @@ const RunList = ({ chosen, now, runs }: { readonly runs: ReadonlyArray<Run>; rea
 
 const sharesOf = (view: RunView): ReadonlyArray<Share> => {
   const rows = new Map<string, number>()
-  for (const group of view.groups) rows.set(group.state, (rows.get(group.state) ?? 0) + group.rows)
+  // In the words of the drawing below it.
+  for (const group of view.groups) {
+    const name = group.state === "claimed" || group.state === "attached" ? "in work" : group.state === "planned" || group.state === "staged" ? "waiting" : group.state
+    rows.set(name, (rows.get(name) ?? 0) + group.rows)
+  }
   return [...rows].toSorted(([a], [b]) => orderOf(a) - orderOf(b)).map(([name, n]) => ({ name: words(name), tone: toneOf(name), n }))
 }
 
@@ -72,10 +77,10 @@ const Detail = ({ runId }: { readonly runId: string }) => {
     <article className="detail" aria-label={`Run ${nameOf(run)}`}>
       <Head title={nameOf(run)}>
         <State state={isOver && run.state === "planned" ? "finished" : run.state}>{isOver && run.state === "planned" ? "all settled" : undefined}</State>
-        {run.state === "running" && run.acts.length === 0 ? <span className="dim">in the hands of a command</span> : null}
         <div className="acts"><Acts run={run} refresh={refresh} /><PauseAll done={refresh} /></div>
       </Head>
       <Problem failed={failed} />
+      {run.whyNot === null ? null : <p className="sub dim">Nothing can be done with this run from here: {run.whyNot}.</p>}
       <p className="sub dim"><code className="id" title={run.runId}>{run.runId}</code> begun <Time ms={run.begunAtMs} now={view.atMs} />{run.runner === null ? null : <> on {run.runner}</>}{run.step === null ? null : <>, at {run.step}</>}{run.detail === null ? null : <>: {run.detail}</>}</p>
       <dl className="figures">
         <Figure name="Settled" note={<>{count(settled)} of {count(rows)} rows</>}>{percent(settled, rows)}</Figure>

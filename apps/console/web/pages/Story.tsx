@@ -56,10 +56,17 @@ export const Story = ({ chargeKey }: { readonly chargeKey: string }) => {
         {advice === null ? null : <Fact name="Decline">{advice.code}: {advice.kind}, {remedies[advice.remedy] ?? words(advice.remedy)}</Fact>}
         {story.nextAttemptAtMs === null ? null : <Fact name="Policy asks again"><Time ms={story.nextAttemptAtMs} now={now} /></Fact>}
         {charge.detail === null || charge.detail === "" ? null : <Fact name="Detail">{charge.detail}</Fact>}
+        {story.runs.length === 0 ? null : (
+          <Fact name={story.runs.length === 1 ? "Run" : "Runs"}>
+            {story.runs.map(({ actor, line, name, runId, source }, index) => (
+              <span key={`${runId} ${line}`}>{index === 0 ? "" : ", "}<a href={to("runs", runId)} title={runId}>{name !== null && name !== runId ? name : source.split("/").at(-1) || runId}</a> <span className="dim">line {line}{actor === null ? "" : ` by ${actor}`}</span></span>
+            ))}
+          </Fact>
+        )}
         {story.revises === null ? null : <Fact name="Bills anew"><a href={to("charges", story.revises)}><Id id={story.revises} /></a></Fact>}
         {story.revisedBy === null ? null : <Fact name="Billed anew by"><a href={to("charges", story.revisedBy)}><Id id={story.revisedBy} /></a></Fact>}
       </dl>
-      {story.conflicts.length === 0 ? null : <Part title="Conflicts with files"><ConflictTable conflicts={story.conflicts} done={refresh} withCharge={false} /></Part>}
+      {story.conflicts.length === 0 ? null : <Part title="Conflicts"><ConflictTable conflicts={story.conflicts} done={refresh} withCharge={false} /></Part>}
       <Part title="Story" count={String(lines.length)}>
         <ol className="story">
           {lines.map((line, index) => (
@@ -67,9 +74,13 @@ export const Story = ({ chargeKey }: { readonly chargeKey: string }) => {
               <Time ms={line.atMs} now={now} />
               <span className="what">{line.kind === "charge" || line.kind === "refund"
                 ? <>{line.kind === "refund" ? "refund " : ""}{line.from === null || line.from === line.to ? null : <><span className="dim">{words(line.from)}</span> → </>}<State state={line.to} /></>
-                : <b>{line.to}</b>}</span>
+                : line.kind === "call" ? <span className="dim">Stripe: {words(line.to)}</span> : <b>{line.to}</b>}</span>
               <span className="by">{line.who ?? ""}{line.principal === null ? "" : ` for ${line.principal}`}{line.attempt === null || line.attempt === 1 ? "" : `, attempt ${line.attempt}`}</span>
-              <span className="why">{line.detail}</span>
+              <span className="why">
+                {line.requestId === null ? null : <><code className="id" title="Stripe's Request-Id">{line.requestId}</code> </>}
+                {line.kind === "call" ? <span className="dim">{line.detail}</span> : line.detail}
+                {line.runId === null ? null : <> <a href={to("runs", line.runId)}>run</a></>}
+              </span>
             </li>
           ))}
         </ol>

@@ -1,4 +1,7 @@
-/** A button that asks why before it acts, and says what came of it. */
+/**
+ * A button that asks why before it acts, and says what came of it. Reading goes on at the button, or where it stood: what was
+ * done often ends the reason for the button.
+ */
 import type { Effect } from "effect"
 import { createContext, type FormEvent, type ReactNode, useContext, useEffect, useId, useRef, useState } from "react"
 import type { ConsoleClient } from "../../src/ConsoleClient.ts"
@@ -8,7 +11,7 @@ import { call } from "../client.ts"
 /** Who looks. */
 export const SessionContext = createContext<Session | null>(null)
 
-/** Says what came of an act, at the foot of the page. */
+/** Says what came of an act, at the foot of the page and to a screen reader. */
 export const ToastContext = createContext<(text: string) => void>(() => undefined)
 
 /** Fields that an act needs beside its reason. */
@@ -38,6 +41,8 @@ const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActPro
   const toast = useContext(ToastContext)
   const id = useId()
   useEffect(() => ref.current?.showModal(), [])
+  // The browser takes the focus back to the button, which it does not when the dialog is only taken away.
+  const leave = () => ref.current?.close()
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const form = new FormData(event.currentTarget)
@@ -51,7 +56,7 @@ const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActPro
       return
     }
     toast(called.value.text)
-    close()
+    leave()
     done?.()
   }
   return (
@@ -70,7 +75,7 @@ const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActPro
         </label>
         {problem === "" ? null : <p className="problem" role="alert">{problem}</p>}
         <div className="buttons">
-          <button type="button" className="button" onClick={close} disabled={busy}>Leave it</button>
+          <button type="button" className="button" onClick={leave} disabled={busy}>Leave it</button>
           <button type="submit" className={`button ${danger === true ? "danger" : "main"}`} disabled={busy}>{busy ? "…" : name}</button>
         </div>
       </form>
@@ -78,19 +83,36 @@ const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActPro
   )
 }
 
+/** Where reading goes on when a button is gone: at the next act of its group, at the heading of its part, at the page's. */
+const placeAfter = (button: HTMLElement) => {
+  const group = button.closest(".acts")
+  const part = button.closest("section.part")
+  return (): HTMLElement | null =>
+    (group?.isConnected === true ? group.querySelector<HTMLElement>("button") : null)
+      ?? (part?.isConnected === true ? part.querySelector("h2") : null)
+      ?? document.querySelector<HTMLElement>("main h1")
+}
+
 /** The button; whoever only looks does not see it. */
 export const Act = (props: ActProps) => {
   const session = useContext(SessionContext)
   const [open, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
+  const opened = useRef(false)
+  useEffect(() => {
+    const after = button.current === null ? undefined : placeAfter(button.current)
+    return () => {
+      if (opened.current && document.activeElement === document.body) after?.()?.focus()
+    }
+  }, [])
   if (session?.role !== "operator") return null
-  const close = () => {
-    setOpen(false)
-    button.current?.focus()
-  }
+  const close = () => setOpen(false)
   return (
     <>
-      <button ref={button} type="button" className={`button ${props.danger === true ? "danger-quiet" : ""} ${props.quiet === true ? "small" : ""}`} onClick={() => setOpen(true)}>{props.name}</button>
+      <button ref={button} type="button" className={`button ${props.danger === true ? "danger-quiet" : ""} ${props.quiet === true ? "small" : ""}`} onClick={() => {
+        opened.current = true
+        setOpen(true)
+      }}>{props.name}</button>
       {open ? <Dialog {...props} close={close} /> : null}
     </>
   )

@@ -2,6 +2,7 @@
 import type { ReactNode } from "react"
 import type { Failed } from "../client.ts"
 import { amount, moment, short, span, words } from "../format.ts"
+import { Mark, toneOf } from "./marks.tsx"
 
 /** An amount with its currency; the minor unit's decimals are the currency's own. */
 export const Amount = ({ code, minor }: { readonly minor: number | bigint | null; readonly code: string }) =>
@@ -19,45 +20,14 @@ export const Ago = ({ ms, now }: { readonly ms: number | null; readonly now: num
 export const Id = ({ head, id, tail }: { readonly id: string | null; readonly head?: number; readonly tail?: number }) =>
   id === null ? <span className="dim">–</span> : <code className="id" title={id}>{short(id, head, tail)}</code>
 
-/** Which colour a state has; the word stands beside it always. */
-export const toneOf = (state: string): string => {
-  switch (state) {
-    case "succeeded":
-    case "finished":
-    case "beating":
-    case "done":
-      return "good"
-    case "declined":
-    case "failed":
-    case "silent":
-      return "bad"
-    case "quarantined":
-    case "conflict":
-    case "requires_action":
-    case "paused":
-    case "canceling":
-      return "warn"
-    case "claimed":
-    case "attached":
-    case "processing":
-    case "running":
-      return "work"
-    case "rejected":
-    case "canceled":
-      return "other"
-    default:
-      return "idle"
-  }
-}
-
-const order = ["succeeded", "declined", "requires_action", "rejected", "canceled", "conflict", "quarantined", "processing", "attached", "claimed", "planned", "staged"]
+const order = ["succeeded", "declined", "requires_action", "rejected", "canceled", "conflict", "quarantined", "processing", "attached", "claimed", "in work", "planned", "staged", "waiting"]
 
 /** Where a state stands among the others, from what is over to what waits. */
 export const orderOf = (state: string): number => order.indexOf(state)
 
 /** A state: a mark and its word. */
 export const State = ({ state, children }: { readonly state: string; readonly children?: ReactNode }) =>
-  <span className="state"><i className={`mark ${toneOf(state)}`} aria-hidden="true" />{children ?? words(state)}</span>
+  <span className="state"><Mark tone={toneOf(state)} />{children ?? words(state)}</span>
 
 /** What went wrong, where the answer would be. */
 export const Problem = ({ failed }: { readonly failed: Failed | undefined }) =>
@@ -72,7 +42,7 @@ export const Head = ({ children, title }: { readonly title: ReactNode; readonly 
 
 /** A part of a page with its own heading. */
 export const Part = ({ children, count, id, title }: { readonly title: string; readonly count?: string | undefined; readonly id?: string; readonly children: ReactNode }) =>
-  <section className="part" id={id} aria-label={title}><h2>{title}{count === undefined ? null : <span className="count">{count}</span>}</h2>{children}</section>
+  <section className="part" id={id} aria-label={title}><h2 tabIndex={-1}>{title}{count === undefined ? null : <span className="count">{count}</span>}</h2>{children}</section>
 
 /** A fact and its name. */
 export const Fact = ({ children, name }: { readonly name: string; readonly children: ReactNode }) => <div className="fact"><dt>{name}</dt><dd>{children}</dd></div>

@@ -27,6 +27,7 @@ export const quarantined = `select ${lineColumns} from purser.charges c
 where c.quarantine is not null and c.charge_key > $1::text order by c.charge_key limit $2::integer`
 
 const conflictColumns = `${lineColumns}, r.run_id, r.line, coalesce(n.source, '') as source, ${epochMs("r.seen_at")} as seen_at_ms,
+  r.times, ${epochMs("coalesce(r.last_at, r.seen_at)")} as last_at_ms, r.principal,
   r.amount_minor as file_amount_minor, r.currency as file_currency, r.stripe_customer_id as file_stripe_customer_id,
   r.payment_method as file_payment_method, c.payment_method as kept_payment_method, ${epochMs("r.resolved_at")} as resolved_at_ms`
 
@@ -43,6 +44,32 @@ cross join lateral (select * from purser.charges c where c.charge_key = r.charge
 left join purser.runs n on n.run_id = r.run_id
 where r.charge_key = $1::text order by r.seen_at, r.run_id, r.line`
 
+/** keys, amounts, currencies, Stripe customers, methods, principals, most. What is known counts; what is new is kept while there is room. */
+export const noteConflicts = `with t as materialized (select purser.now() as now),
+g as (
+  select charge_key, amount_minor, currency, stripe_customer_id, payment_method, principal, count(*)::integer as times
+  from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[])
+    as i(charge_key, amount_minor, currency, stripe_customer_id, payment_method, principal)
+  group by 1, 2, 3, 4, 5, 6
+),
+u as (
+  update purser.run_conflicts r set times = r.times + g.times, last_at = t.now, resolved_at = null from g, t
+  where r.run_id = '' and r.charge_key = g.charge_key and r.amount_minor = g.amount_minor and r.currency = g.currency
+    and r.stripe_customer_id = g.stripe_customer_id and r.payment_method is not distinct from g.payment_method
+    and r.principal is not distinct from g.principal
+  returning g.*
+),
+room as (select greatest(0, $7::integer - (select count(*) from (select 1 from purser.run_conflicts where run_id = '' limit $7::integer) x)) as free),
+n as (
+  select *, row_number() over (order by charge_key) as place from (select * from g except select * from u) new
+)
+insert into purser.run_conflicts (run_id, line, charge_key, amount_minor, currency, stripe_customer_id, payment_method, principal, seen_at, last_at, times)
+select '', nextval('purser.request_conflicts')::integer, charge_key, amount_minor, currency, stripe_customer_id, payment_method, principal, t.now, t.now, times
+from n cross join t cross join room where n.place <= room.free`
+
+/** Dealt with, and not come again for a month. */
+export const forgetConflicts = `delete from purser.run_conflicts where run_id = '' and resolved_at is not null and resolved_at < purser.now() - interval '30 days'`
+
 const writeEvent = (detail: string) =>
   `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
   select charge_key, event_seq, now, state, state, null, attempt, ${detail} from u`
@@ -52,13 +79,16 @@ export const keepCharge = `with t as materialized (select purser.now() as now),
 f as (
   update purser.run_conflicts r set resolved_at = t.now, actor = $3::text, reason = $4::text from t
   where r.run_id = $1::text and r.line = $2::integer and r.resolved_at is null
-  returning r.charge_key, t.now
+  returning r.charge_key, r.principal, t.now
 ),
 u as (
   update purser.charges c set event_seq = c.event_seq + 1, updated_at = f.now from f where c.charge_key = f.charge_key
-  returning c.charge_key, c.event_seq, c.state, c.attempt, f.now
+  returning c.charge_key, c.event_seq, c.state, c.attempt, f.now, f.principal
 ),
-e as (${writeEvent("'the other terms of run ' || $1::text || ', line ' || $2::integer || ' were dropped by ' || $3::text || ': ' || $4::text")})
+e as (${
+  writeEvent(`'the other terms of ' || case when $1::text = '' then 'a request' || coalesce(' by ' || principal, '') else 'run ' || $1::text || ', line ' || $2::integer end
+    || ' were dropped by ' || $3::text || ': ' || $4::text`)
+})
 select charge_key from u`
 
 /** key, actor, reason. Where the charge was in work it is due at once, under a new epoch: whoever held it has nothing more to say. */

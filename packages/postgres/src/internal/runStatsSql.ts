@@ -17,6 +17,11 @@ const settledHere = `c.settled_at is not null and not r.settled_before`
 const slice = (column: string) =>
   `width_bucket(extract(epoch from ${column})::float8 * 1000, $2::float8, $3::float8, $4::integer)`
 
+/** key, limit */
+export const runsOf = `select r.run_id, r.line, coalesce(n.source, '') as source, g.name, g.actor, ${epochMs("n.begun_at")} as begun_at_ms, ${epochMs("n.planned_at")} as planned_at_ms
+from purser.run_rows r join purser.runs n on n.run_id = r.run_id left join purser.run_registry g on g.run_id = r.run_id
+where r.charge_key = $1::text order by n.begun_at, r.run_id, r.line limit $2::integer`
+
 /** run, from ms, to ms, slices. Slices count from 1; 0 is before, and one more than there are is after. */
 export const groups = `select r.namespace, r.billing_period, r.currency,
   case when c.charge_key is null then 'staged' when ${conflict} then 'conflict' when c.quarantine is not null then 'quarantined' else c.state end as state,

@@ -12,6 +12,7 @@ import addMovementCharge from "./0009_add_movement_charge.ts"
 import createRunRegistry from "./0010_create_run_registry.ts"
 import createDunning from "./0011_create_dunning.ts"
 import createConsole from "./0012_create_console.ts"
+import extendConsole from "./0014_extend_console.ts"
 
 /** Keys are `0001_verb_noun`, in the order in which they run. */
 export const migrations: MigrationRecord = {
@@ -26,5 +27,6 @@ export const migrations: MigrationRecord = {
   "0009_add_movement_charge": addMovementCharge,
   "0010_create_run_registry": createRunRegistry,
   "0011_create_dunning": createDunning,
-  "0012_create_console": createConsole
+  "0012_create_console": createConsole,
+  "0014_extend_console": extendConsole
 }

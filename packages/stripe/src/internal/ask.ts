@@ -42,7 +42,7 @@ export type Whose = Pick<GatewayOrder, "chargeKey"> & { readonly request?: Gatew
 /** The client for one order. */
 export const askFor = (client: StripeClient["Service"], order: Whose): Ask => {
   const namespace = order.request?.namespace ?? order.namespace
-  const options = { customer: order.request?.stripeCustomerId, account: namespace === undefined ? undefined : accountOf(namespace) }
+  const options = { customer: order.request?.stripeCustomerId, account: namespace === undefined ? undefined : accountOf(namespace), chargeKey: order.chargeKey }
   const fail: Ask["fail"] = (reason, requestId) => Effect.fail(new ChargeError({ reason, chargeKey: order.chargeKey, requestId }))
   return {
     fail,

@@ -24,6 +24,10 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "attention", Effect.fnUntr
   const orNothing = (moved: Effect.Effect<boolean, { readonly message: string }>, nothing: string, text: string) =>
     Effect.flatMap(Effect.mapError(moved, away), (did) => did ? Effect.succeed(text) : Effect.fail(new ActRefused({ message: nothing })))
 
+  const keepCharge = ({ line, runId }: { readonly runId: string; readonly line: number }, reason: string) =>
+    perform({ act: "drop conflict", subject: runId === "" ? `request ${line}` : `${runId}, line ${line}`, reason }, (actor) =>
+      orNothing(attention.keepCharge({ runId, line, actor, reason }), "no such conflict is open", "the other terms were dropped; the charge stays as the ledger has it"))
+
   return handlers
     .handle("list", () =>
       Effect.all({
@@ -33,9 +37,15 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "attention", Effect.fnUntr
         conflicts: attention.conflicts(null, linesMax),
         letters: Effect.map(letters.list(linesMax), (kept) => kept.map(({ body, ...letter }) => ({ ...letter, text: printable(body) })))
       }).pipe(Effect.mapError(away)))
-    .handle("keepCharge", ({ payload: { line, reason, runId } }) =>
-      perform({ act: "drop conflict", subject: `${runId}, line ${line}`, reason }, (actor) =>
-        orNothing(attention.keepCharge({ runId, line, actor, reason }), "no such conflict is open", "the file's terms were dropped; the charge stays as the ledger has it")))
+    .handle("keepCharge", ({ payload: { line, reason, runId } }) => keepCharge({ runId, line }, reason))
+    .handle("keepCharges", ({ payload: { conflicts, reason } }) =>
+      Effect.map(
+        Effect.forEach(conflicts, ({ line, runId }) =>
+          Effect.map(Effect.result(keepCharge({ runId, line }, reason)), (result) => result._tag === "Success"
+            ? { runId, line, done: true, text: result.success.text }
+            : { runId, line, done: false, text: result.failure.message })),
+        (results) => ({ results })
+      ))
     .handle("endQuarantine", ({ payload: { chargeKey, reason } }) =>
       perform({ act: "end quarantine", subject: chargeKey, reason }, (actor) =>
         orNothing(

@@ -1,9 +1,8 @@
 /**
  * Runs, and the switch that stops charging. The register of runs knows names, states and acts; the run book and the ledger
- * know the numbers. A run of which the register does not know is stopped by whoever began it, or by the switch.
+ * know the numbers. A run of which the register does not know is stopped where it was begun, or by the switch.
  */
 import { ChargePause, type RunLine, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap } from "@purser/core"
-import { foregroundDefinition } from "@purser/engine"
 import { Cache, Clock, Duration, Effect, Exit, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
@@ -16,9 +15,7 @@ const slices = 60
 const openStates = new Set(["staged", "planned", "claimed", "attached"])
 
 const actsOf = (record: RunRecord | undefined): Run["acts"] => {
-  // Whoever sits before that command has it in hand.
-  if (record?.definition === foregroundDefinition) return []
-  switch (record?.state) {
+  switch (record === undefined ? undefined : record.state) {
     case "waiting":
     case "planned":
     case "running":
@@ -30,15 +27,27 @@ const actsOf = (record: RunRecord | undefined): Run["acts"] => {
   }
 }
 
+/** Why a run that is not over takes no acts. */
+const whyNotOf = (record: RunRecord | undefined, line: RunLine): string | null => {
+  if (record === undefined) return line.finishedAtMs === null ? "the register does not know this run: it is stopped where it was begun, or by the switch" : null
+  switch (record.state) {
+    case "canceling":
+      return "it is being given up: what was sent settles, and nothing more is sent"
+    default:
+      return null
+  }
+}
+
 const runOf = (line: RunLine, record: RunRecord | undefined): Run => ({
   ...line,
   name: record?.name ?? null,
-  state: record?.state ?? line.state,
+  state: record === undefined ? line.state : record.state,
   step: record?.step ?? null,
   detail: record?.detail ?? null,
   runner: record?.runner ?? null,
   finishedAtMs: record === undefined ? line.finishedAtMs : record.endedAtMs ?? line.finishedAtMs,
-  acts: actsOf(record)
+  acts: actsOf(record),
+  whyNot: whyNotOf(record, line)
 })
 
 /** A run that is registered and has no rows yet. */
