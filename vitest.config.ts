@@ -5,8 +5,7 @@ const e2e = (names: ReadonlyArray<string>) => names.map((name) => `test/e2e/test
 const long = [
   ...e2e([
     "chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runner", "runnerLong",
-    "runnerOutage", "runnerStop", "rates", "forwarder", "hostDunning", "dunning", "connect", "feed", "webhookHttp", "refundsElsewhere", "spendCapProxy",
-    "crash"
+    "runnerOutage", "runnerStop", "rates", "forwarder", "hostDunning", "dunning", "connect", "webhookHttp", "refundsElsewhere", "spendCapProxy"
   ]),
   "apps/spend-cap-proxy/test/conformance.test.ts",
   "packages/postgres/test/embedded.test.ts",
@@ -17,7 +16,7 @@ const long = [
   "test/packaging/test/packages.test.ts"
 ]
 // These run in both, and whole in the long run alone.
-const both = e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause"])
+const both = e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause", "crash", "feed"])
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.
 const browser = ["test/e2e/test/consoleBrowser.test.ts"]
