@@ -98,8 +98,11 @@ export class DunningBook extends Context.Service<DunningBook, {
   readonly look: (caseId: string, step: number) => Effect.Effect<DunningView | undefined, LedgerError>
   /** Notes how long the step waits, and for what where that is not plain, so that people know. An earlier note goes. */
   readonly waits: (caseId: string, step: number, forMs: number, note?: string) => Effect.Effect<void, LedgerError>
-  /** How many charges under a cap are still asked for: those with an open case, and declines whose next attempt policy has planned. */
-  readonly followed: (scope: CapScope) => Effect.Effect<number, LedgerError>
+  /**
+   * How many declined charges under a cap may be asked for again: `asked` have an open case, or a next attempt that policy has planned;
+   * of `unseen` ones nobody has looked yet whether a case is to follow.
+   */
+  readonly followed: (scope: CapScope) => Effect.Effect<{ readonly asked: number; readonly unseen: number }, LedgerError>
   /** Running cases of which something was not seen yet: closed by a person, offered a method, or with a charge that has moved on; in the order of their ids. */
   readonly moved: (afterId: string, limit: number) => Effect.Effect<ReadonlyArray<{ readonly caseId: string; readonly step: number }>, LedgerError>
   /**

@@ -29,7 +29,7 @@ export interface CapEvent {
   readonly namespace: string
   readonly billingPeriod: string
   readonly currency: string
-  readonly act: "opened" | "raised" | "closed" | "forced"
+  readonly act: "opened" | "raised" | "closed" | "reopened" | "forced"
   readonly expectedMinor: bigint | null
   readonly headroomPercent: number | null
   readonly capMinor: bigint

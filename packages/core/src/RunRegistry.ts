@@ -11,13 +11,17 @@ import type { RunStateTotal } from "./RunLedger.ts"
 
 /**
  * `waiting`: no runner has begun. `planned`: the rows are in the ledger and none was sent. `paused`: nothing more is sent;
- * what was sent is settled. `canceling`: the same, for good, until all of that is settled.
+ * what was sent is settled. `canceling`: the same, for good, until all of that is settled. `interrupted`: the command that had it in
+ * hand ended before it; what was sent is settled by others, and the same command goes on with the rest.
  */
-export const RunState = Schema.Literals(["waiting", "planned", "running", "paused", "canceling", "canceled", "finished", "failed"])
+export const RunState = Schema.Literals(["waiting", "planned", "running", "paused", "canceling", "canceled", "interrupted", "finished", "failed"])
 export type RunState = typeof RunState.Type
 
 /** States that only a further round leaves. */
-export const isRunOver = (state: RunState): boolean => state === "canceled" || state === "finished" || state === "failed"
+export const isRunOver = (state: RunState): boolean => state === "canceled" || state === "interrupted" || state === "finished" || state === "failed"
+
+/** The definition of runs that a command has in hand by itself: it looks here what people say, and no runner has them in work. */
+export const commandDefinition = "command"
 
 /** A run. Times in milliseconds of the Unix epoch, on the store's clock. */
 export interface RunRecord {
@@ -45,7 +49,15 @@ export interface RunRecord {
   readonly createdAtMs: number
   readonly startedAtMs: number | null
   readonly endedAtMs: number | null
+  /**
+   * Of a run in a command's hands whose process has not told the workers' book for twenty seconds that it lives, or has left it: when it
+   * did so last. Null while it does, and for all other runs. A frozen process may come back, so that this is no state.
+   */
+  readonly lostSinceMs: number | null
 }
+
+/** How a run stands: its state, or `interrupted` while the command that has it in hand is lost. */
+export const standingOf = ({ lostSinceMs, state }: Pick<RunRecord, "state" | "lostSinceMs">): RunState => lostSinceMs === null ? state : "interrupted"
 
 /** A run that is to be. */
 export interface NewRun {
@@ -56,6 +68,8 @@ export interface NewRun {
   readonly params: unknown
   readonly options: unknown
   readonly actor: string
+  /** Who has it in hand from the beginning. */
+  readonly runner?: string
 }
 
 /** A change of state, made only from one of `from`. */
@@ -90,7 +104,7 @@ export class RunRegistry extends Context.Service<RunRegistry, {
   readonly register: (run: NewRun) => Effect.Effect<{ readonly run: RunRecord; readonly isNew: boolean }, LedgerError>
   /** A run by its name or its id. */
   readonly find: (nameOrId: string) => Effect.Effect<RunRecord | undefined, LedgerError>
-  /** The newest runs first; all states unless told. */
+  /** The newest runs first; all unless told, else those that stand so. */
   readonly list: (options: { readonly states?: ReadonlyArray<RunState>; readonly limit: number }) => Effect.Effect<ReadonlyArray<RunRecord>, LedgerError>
   /** Changes the state; undefined where it is none of those expected. */
   readonly change: (change: RunChange) => Effect.Effect<RunRecord | undefined, LedgerError>

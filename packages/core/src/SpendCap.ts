@@ -38,6 +38,8 @@ export interface CapReport extends CapScope {
 
 /** The keeper of the caps. Every method needs nothing and fails with `SpendCapError` only. */
 export class SpendCap extends Context.Service<SpendCap, {
+  /** Where the caps are; see `Ledger`. */
+  readonly store?: object
   /** Opens a cap. The same figures again change nothing; other figures are `CapAlreadyOpen`. */
   readonly open: (input: CapScope & { readonly expectedMinor: bigint; readonly headroomPercent: number }) => Effect.Effect<CapReport, SpendCapError>
   /**
@@ -58,6 +60,8 @@ export class SpendCap extends Context.Service<SpendCap, {
   }) => Effect.Effect<CapReport, SpendCapError>
   /** Takes no more charges for the period; room that is taken stays taken. */
   readonly close: (scope: CapScope) => Effect.Effect<void, SpendCapError>
+  /** Takes charges for a closed period again, under the figures that it has, by an explicit act that is recorded. A cap that is open stays as it is. */
+  readonly reopen: (input: CapScope & { readonly actor: string; readonly reason: string }) => Effect.Effect<CapReport, SpendCapError>
   /** The caps of a period, or all. */
   readonly report: (billingPeriod?: BillingPeriod) => Effect.Effect<ReadonlyArray<CapReport>, SpendCapError>
 }>()("@purser/core/SpendCap") {

@@ -12,6 +12,7 @@ import {
 import { Config, Context, Duration, Effect, Layer, Stream } from "effect"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { makeDispatch } from "./internal/dispatchRows.ts"
+import { runPatience } from "./internal/runSettings.ts"
 import type { DispatchInput, DispatchLines } from "./RunDispatch.ts"
 import { DuplicateIdentities, NothingToCharge, RunError, TotalOverCap } from "./RunError.ts"
 
@@ -52,7 +53,7 @@ export interface PlanReport {
 
 const options = Config.all({
   pageSize: boundedInt("PURSER_RUN_PAGE", { minimum: 1, maximum: 100_000, default: 1000 }),
-  patience: Config.Duration("PURSER_RUN_PATIENCE").pipe(Config.withDefault(Duration.seconds(60))),
+  patience: runPatience,
   pause: Config.Duration("PURSER_RUN_PAUSE").pipe(Config.withDefault(Duration.seconds(1)))
 })
 

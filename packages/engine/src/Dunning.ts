@@ -5,7 +5,7 @@
  * It holds no truth: attempts and their numbers are the ledger's, the case is the book's, and each look starts from both. So
  * it may be replayed, woken or started anew at any time. A charge is never one of its steps; another attempt is.
  */
-import { ChargeGateway, type ChargeRecord, DunningBook, Ledger, type LedgerError, SpendCap, type SpendCapError } from "@purser/core"
+import { ChargeGateway, DunningBook, Ledger, type LedgerError, SpendCap } from "@purser/core"
 import { Config, Duration, Effect, Layer, Option, Result, Schedule, Schema, Semaphore } from "effect"
 import { Activity, DurableClock, DurableDeferred, Workflow, type WorkflowEngine } from "effect/workflow"
 import { ChargePipeline } from "./ChargePipeline.ts"
@@ -14,7 +14,7 @@ import { boundedInt } from "./internal/boundedInt.ts"
 import { DunningStep, dunningStep } from "./internal/dunningStep.ts"
 import { unleased } from "./internal/observe.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
-import { retryCharge } from "./RetryCharge.ts"
+import { isNoRoom, retryCharge } from "./RetryCharge.ts"
 
 /** The workflow: its payload names the case, its success says in how many steps it came to its end. */
 export const Dunning = Workflow.make("purser/Dunning", {
@@ -103,16 +103,6 @@ const made = Effect.gen(function*() {
     })
 
   /**
-   * Takes the room of the next attempt before the charge leaves its decline; answers why there is none. The pipeline finds the room
-   * held. A cap that is full or closed refuses no charge for good that way: the decline stands, and is asked for again later.
-   */
-  const takeRoom = ({ attempt, chargeKey, request: { amountMinor, billingPeriod, currency, namespace } }: ChargeRecord): Effect.Effect<string | undefined, SpendCapError> =>
-    cap.reserve({ namespace, billingPeriod, currency, chargeKey, attempt: attempt + 1, amountMinor }).pipe(
-      Effect.as(undefined),
-      Effect.catchIf(({ reason }) => reason._tag !== "CapUnavailable", (error) => Effect.succeed(error.message))
-    )
-
-  /**
    * Answers whether it is decided what became of the attempt, or that there was no room for it. When it is run again, the ledger
    * knows how far it came.
    */
@@ -120,29 +110,29 @@ const made = Effect.gen(function*() {
     Activity.make({
       name: `attempt/${step}`,
       success: Attempted,
-      execute: Effect.gen(function*(): Effect.fn.Return<typeof Attempted.Type, never, ChargePipeline | Ledger> {
+      execute: Effect.gen(function*(): Effect.fn.Return<typeof Attempted.Type, never, ChargePipeline | Ledger | SpendCap> {
         const view = yield* patiently(book.look(caseId, step))
         const record = view?.record
         if (record === undefined) return true
         const open = record.state === "planned" || record.state === "claimed" || record.state === "attached"
         // Of a repeat the first run may have moved the row: then there is nothing to move, and perhaps something to go on with.
         const isMine = next._tag === "Ask" && record.attempt === next.attempt && !open
-        const room = isMine ? yield* Effect.result(takeRoom(record)) : Result.succeed(undefined)
-        if (Result.isSuccess(room) && room.success !== undefined) {
-          yield* Effect.logWarning(`dunning case ${caseId} asks later: ${room.success}`)
-          yield* patiently(book.waits(caseId, step, noRoomMs, room.success))
-          return view?.offered === null ? "no_room" : "no_room_for_offer"
-        }
-        const outcome = Result.isFailure(room) ? Result.fail(room.failure) : yield* decided(
+        const outcome = yield* decided(
           isMine
             ? Effect.asVoid(retryCharge(record, { actor: next.actor, reason: next.reason, paymentMethod: next.paymentMethod ?? undefined }))
             : open ? Effect.asVoid(pipeline.charge(record.request)) : Effect.void
         )
         if (Result.isSuccess(outcome)) return true
+        // The decline stands, and is asked for again later.
+        if (isMine && isNoRoom(outcome.failure)) {
+          yield* Effect.logWarning(`dunning case ${caseId} asks later: ${outcome.failure.message}`)
+          yield* patiently(book.waits(caseId, step, noRoomMs, outcome.failure.message))
+          return view?.offered === null ? "no_room" : "no_room_for_offer"
+        }
         yield* Effect.logWarning(`dunning case ${caseId} goes on later: ${outcome.failure.message}`)
         yield* patiently(book.waits(caseId, step, againMs))
         return false
-      }).pipe(gate.withPermits(1), Effect.provideService(Ledger, ledger), Effect.provideService(ChargePipeline, pipeline))
+      }).pipe(gate.withPermits(1), Effect.provideService(Ledger, ledger), Effect.provideService(ChargePipeline, pipeline), Effect.provideService(SpendCap, cap))
     })
 
   /** The unpaid object at the processor is given up, so that nobody can pay it unnoticed; a later retry makes another. */

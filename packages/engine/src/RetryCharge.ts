@@ -2,9 +2,10 @@
  * Another attempt of a charge that ended unpaid: the one way there is, for people, for `purser retry --due` and for dunning.
  *
  * The attempt's number is the ledger's, and moves only from a definitive refusal that is recorded: no attempt can be asked
- * for while another one is undecided.
+ * for while another one is undecided. Nor does it move without room under the cap: a cap that is full or closed refuses no charge
+ * for good that is only asked for again.
  */
-import { type ChargeOutcome, type ChargeRecord, Ledger, type PipelineError } from "@purser/core"
+import { type ChargeOutcome, type ChargeRecord, Ledger, type PipelineError, SpendCap, SpendCapError } from "@purser/core"
 import { Effect } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
 
@@ -22,17 +23,26 @@ export interface RetryAct {
   readonly paymentMethod?: string | undefined
 }
 
-/** Moves the charge from the attempt that the record shows to the next, and charges it; `undefined` when others were faster. */
+/** Whether this is the cap's refusal: no room, no cap, or a closed one. The charge stands as it stood. */
+export const isNoRoom = (error: object): error is SpendCapError => error instanceof SpendCapError && error.reason._tag !== "CapUnavailable"
+
+/**
+ * Moves the charge from the attempt that the record shows to the next, and charges it; `undefined` when others were faster. Without
+ * room for the next attempt it fails with the cap's refusal, and the charge stands as it stood.
+ */
 export const retryCharge = Effect.fn("retryCharge")(function*(
   record: ChargeRecord,
   { actor, paymentMethod, reason }: RetryAct
-): Effect.fn.Return<ChargeOutcome | undefined, PipelineError, Ledger | ChargePipeline> {
+): Effect.fn.Return<ChargeOutcome | undefined, PipelineError, Ledger | ChargePipeline | SpendCap> {
   const { attempt, chargeKey, request, state } = record
+  const { amountMinor, billingPeriod, currency, namespace } = request
   if (!isRetryableState(state)) return undefined
   const ledger = yield* Ledger
   const pipeline = yield* ChargePipeline
   // The room of the old attempt goes back before the new one asks for its own.
   yield* pipeline.releaseDue(1000)
+  // Before the row moves; the pipeline finds it held. It stays held where others move the row now: then it is theirs.
+  yield* (yield* SpendCap).reserve({ namespace, billingPeriod, currency, chargeKey, attempt: attempt + 1, amountMinor })
   const moved = yield* ledger.reopen({
     chargeKeys: [chargeKey], from: [state], attempt, actor, reason, ...(paymentMethod === undefined ? {} : { paymentMethod })
   })

@@ -62,7 +62,7 @@ export interface ClosedDefinition {
 /** A definition that says what is charged. `R` is what its parts need. */
 export interface RunDefinition<R> {
   readonly name: string
-  /** A further stage after the charge; it gets every row of the run once it is dispatched, with how it stands. */
+  /** A further stage after the charge; it gets every row of the run once it is dispatched, with how it stands; what a canceled round did not send, in the round that sends it. */
   readonly after: <E, R2>(name: string, stage: StagePolicy & {
     readonly run: (rows: ReadonlyArray<RunRowReport>, context: StageContext) => Effect.Effect<void, E, R2>
   }) => RunDefinition<R | R2>

@@ -5,13 +5,14 @@
  * It holds no truth about charges: the ledger does. Every step may run again, on another machine, after it was cut short, and a
  * frozen runner that wakes up beside its successor makes no second charge. What a person decides is read from the register.
  */
-import { type RunLedger, type RunRecord, type RunRegistry, type RunStash, type SpendCap, SpendCapError } from "@purser/core"
+import { commandDefinition, type RunLedger, type RunRecord, type RunRegistry, type RunStash, type SpendCap, SpendCapError } from "@purser/core"
 import { Cause, Config, Duration, Effect, Layer, Option, Schema, Semaphore } from "effect"
 import { ClusterSchema } from "effect/cluster"
 import { Activity, DurableClock, DurableDeferred, Workflow, type WorkflowEngine } from "effect/workflow"
 import type { BillingRun } from "./BillingRun.ts"
 import { planRun, stashSource } from "./internal/runPlan.ts"
 import { surely } from "./internal/runControl.ts"
+import { controlEvery } from "./internal/runSettings.ts"
 import { makeRunSteps, type Verdict } from "./internal/runSteps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 import type { ClosedDefinition } from "./RunDefinition.ts"
@@ -54,8 +55,8 @@ export const startRun = ({ definition, round, runId }: Execution): Effect.Effect
     ? RunWorkflow.execute({ runId, round }, { discard: true })
     : DefinedRunWorkflow.execute({ runId, round }, { discard: true }))
 
-/** The definition of runs that a command has in work by itself: they are registered to be seen, and no runner acts on them. */
-export const foregroundDefinition = "command"
+/** The definition of runs that a command has in hand by itself: no runner has them in work, and the command does what people say in the register. */
+export const foregroundDefinition = commandDefinition
 
 /** Steps at which a run waits to be woken: on hold, or until open charges are due. */
 const parkedAt = /^(?:hold|wait)\//
@@ -74,8 +75,9 @@ export const wakeRun = Effect.fnUntraced(function*(
 })
 
 const settings = Config.all({
-  controlEvery: Config.Duration("PURSER_RUN_CONTROL_POLL").pipe(Config.withDefault(Duration.seconds(1))),
-  giveUp: Config.Duration("PURSER_RUN_GIVE_UP").pipe(Config.withDefault(Duration.days(1)))
+  controlEvery,
+  giveUp: Config.Duration("PURSER_RUN_GIVE_UP").pipe(Config.withDefault(Duration.days(1))),
+  dunning: Config.Literals(["on", "off"], "PURSER_DUNNING").pipe(Config.withDefault("off" as const))
 })
 
 const firstWaitMs = 15_000
@@ -89,13 +91,19 @@ const Begun = Schema.Struct({
   name: Schema.String, definition: Schema.String, params: Schema.Unknown, options: RunOptions,
   planned: Schema.Boolean, canceled: Schema.Boolean
 })
-/** The lines of a round. Rows that an earlier round left are dispatched with it: they begin after `openAfter`. */
-const Lines = Schema.Struct({ afterLine: Schema.Int, throughLine: Schema.Int, page: Schema.Int, openAfter: Schema.optionalKey(Schema.Int) })
+const Range = Schema.Struct({ afterLine: Schema.Int, throughLine: Schema.Int })
+/**
+ * The lines of a round. Rows that an earlier round left are dispatched with it: they begin after `openAfter`, and those among them that
+ * nobody had settled by then are `left`.
+ */
+const Lines = Schema.Struct({
+  ...Range.fields, page: Schema.Int, openAfter: Schema.optionalKey(Schema.Int), left: Schema.optionalKey(Schema.Array(Range))
+})
 const Settled = Schema.Struct({ open: Schema.Int, stopped: Schema.Boolean })
 const Reconciled = Schema.Struct({ differences: Schema.NullOr(Schema.Int), problem: Schema.NullOr(Schema.String) })
 const VerdictOf = Schema.Literals(["go", "hold", "cancel"])
 
-const rangesOf = ({ afterLine, page, throughLine }: typeof Lines.Type) =>
+const rangesOf = ({ afterLine, page, throughLine }: typeof Range.Type & { readonly page: number }) =>
   Array.from({ length: Math.max(0, Math.ceil((throughLine - afterLine) / page)) }, (_, index) => ({
     index, afterLine: afterLine + index * page, throughLine: Math.min(throughLine, afterLine + (index + 1) * page)
   }))
@@ -103,11 +111,11 @@ const rangesOf = ({ afterLine, page, throughLine }: typeof Lines.Type) =>
 const decodeOptions = Schema.decodeUnknownEffect(Schema.toCodecJson(RunOptions))
 
 const make = Effect.gen(function*() {
-  const { controlEvery, giveUp } = yield* settings
+  const { controlEvery, dunning, giveUp } = yield* settings
   const definitions = yield* RunDefinitions
   const given = yield* Effect.serviceOption(PipelineOptions)
   const runner = (Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig).worker
-  const steps = yield* makeRunSteps(runner, controlEvery)
+  const steps = yield* makeRunSteps(runner, { controlEvery, opensCases: dunning === "on" })
 
   return Effect.fnUntraced(function*({ round, runId }: typeof RunWorkflow.payloadSchema.Type) {
     const step = <A, I, E extends RunFailure = never>(name: string, success: Schema.Codec<A, I>, execute: Effect.Effect<A, E>) =>
@@ -179,7 +187,7 @@ const make = Effect.gen(function*() {
     const plan = Effect.gen(function*() {
       const { pageSize } = steps.parts.runs
       const withOpen = (lines: typeof Lines.Type) =>
-        round === 1 ? Effect.succeed(lines) : Effect.map(steps.beforeOpen(runId, lines.afterLine), (openAfter) => ({ ...lines, openAfter }))
+        round === 1 ? Effect.succeed(lines) : Effect.map(steps.left(runId, lines.afterLine), (left) => ({ ...lines, openAfter: left[0]?.afterLine ?? lines.afterLine, left }))
       const afterLine = round === 1 ? 0 : yield* certain("lines", Schema.Int, steps.lastLine(runId))
       if (begun.planned) {
         return yield* certain("plan", Lines, Effect.flatMap(steps.lastLine(runId), (throughLine) => withOpen({ afterLine, throughLine, page: pageSize })))
@@ -234,16 +242,21 @@ const make = Effect.gen(function*() {
     })
 
     const after = Effect.fnUntraced(function*(lines: typeof Lines.Type) {
+      // What an earlier round left comes to these stages in the round that settled it, and no other row of that round does again.
+      const left = (lines.left ?? []).flatMap((range) => rangesOf({ ...range, page: lines.page })).map((range, index) => ({ ...range, index: `left/${index}` }))
+      const ranges = [...left, ...rangesOf(lines)]
       const problems = yield* Effect.forEach(definition?.after ?? [], (stage, index) =>
-        Effect.forEach(rangesOf(lines), (range) =>
+        Effect.forEach(ranges, (range, chunk) =>
           Effect.gen(function*() {
             const place = `after/${index}/${stage.name}/${range.index}`
-            const context = yield* contextOf(place, range.index)
-            return yield* certain(place, Schema.NullOr(Schema.String), Effect.flatMap(steps.rows(runId, range), (rows) =>
-              rows.length === 0 ? Effect.succeed(null) : stage.run(rows, context).pipe(
-                Effect.as(null),
-                Effect.catch((error) => Effect.succeed(error.message))
-              )))
+            const context = yield* contextOf(place, chunk)
+            return yield* certain(place, Schema.NullOr(Schema.String), Effect.flatMap(steps.rows(runId, range), ({ inWork, settled }) => {
+              const unseen = inWork === 0 ? null : `stage "${stage.name}" has not seen ${inWork} ${inWork === 1 ? "row" : "rows"} that a worker still has`
+              return settled.length === 0 ? Effect.succeed(unseen) : stage.run(settled, context).pipe(
+                Effect.as(unseen),
+                Effect.catch((error) => Effect.succeed(unseen === null ? error.message : `${error.message}; ${unseen}`))
+              )
+            }))
           }), { concurrency: chunksAtOnce }))
       return problems.flat().filter((problem) => problem !== null)
     })

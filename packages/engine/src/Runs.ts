@@ -1,8 +1,8 @@
 /**
  * What one may do with billing runs from anywhere: start, watch, hold, resume, cancel, and send late rows after them. It acts on
- * the register and wakes the workflow; whoever runs that does the rest.
+ * the register and wakes the workflow; whoever has the run, a runner or a command, does the rest.
  */
-import { isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunState, type RunStateTotal } from "@purser/core"
+import { isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunState, type RunStateTotal, standingOf } from "@purser/core"
 import { Clock, Context, type Duration, Effect, Layer, Random, Schedule, Schema, Stream } from "effect"
 import { WorkflowEngine } from "effect/workflow"
 import { RunError, RunStateRefused, UnknownRun } from "./RunError.ts"
@@ -25,6 +25,25 @@ export interface RunWish {
 export interface RunView {
   readonly run: RunRecord
   readonly counted: ReadonlyArray<RunStateTotal>
+}
+
+/** What one may do with a run from anywhere. */
+export type RunAct = "pause" | "resume" | "cancel"
+
+/** What one may do with this run as it stands; a command does it as a runner does. */
+export const actsOn = (run: Pick<RunRecord, "state" | "lostSinceMs">): ReadonlyArray<RunAct> => {
+  switch (run.lostSinceMs === null ? run.state : "lost") {
+    case "waiting":
+    case "planned":
+    case "running":
+      return ["pause", "cancel"]
+    case "paused":
+      return ["resume", "cancel"]
+    case "lost":
+      return ["cancel"]
+    default:
+      return []
+  }
 }
 
 const unknown = (run: string) => new RunError({ reason: new UnknownRun({ run }) })
@@ -79,11 +98,12 @@ export class Runs extends Context.Service<Runs, {
         act: { readonly from: ReadonlyArray<RunState>; readonly to: RunState; readonly actor: string; readonly detail?: string | null; readonly word: string }
       ) {
         const run = yield* found(nameOrId)
-        if (run.definition === foregroundDefinition) {
-          return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: `in the hands of ${run.actor}`, act: act.word }) })
-        }
+        const isLost = run.lostSinceMs !== null
+        // Nobody is there who would read it; a run that is canceled so has nothing in work that a sweep does not settle.
+        if (isLost && act.to !== "canceling") return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: standingOf(run), act: act.word }) })
+        const to = isLost ? "canceled" : act.to
         // Said again after the answer was lost: what may be missing is the wake.
-        const changed = run.state === act.to ? run : yield* registry.change({ ...act, runId: run.runId })
+        const changed = run.state === to ? run : yield* registry.change({ ...act, runId: run.runId, to, from: isLost ? [...act.from, "canceling"] : act.from })
         if (changed === undefined) {
           return yield* new RunError({ reason: new RunStateRefused({ run: run.name, state: (yield* found(nameOrId)).state, act: act.word }) })
         }
@@ -92,7 +112,9 @@ export class Runs extends Context.Service<Runs, {
       })
       const view = Effect.fnUntraced(function*(nameOrId: string) {
         const run = yield* found(nameOrId)
-        return { run, counted: isRunOver(run.state) ? run.counted : yield* book.summary(run.runId) }
+        // What an interrupted run had sent is settled by others.
+        const isCounted = isRunOver(run.state) && run.state !== "interrupted"
+        return { run, counted: isCounted ? run.counted : yield* book.summary(run.runId) }
       })
 
       return Runs.of({
@@ -126,8 +148,8 @@ export class Runs extends Context.Service<Runs, {
         view,
         watch: (run, every = "1 second") =>
           Stream.fromEffectSchedule(view(run), Schedule.spaced(every)).pipe(
-            Stream.takeUntil(({ run }) => isRunOver(run.state)),
-            Stream.changesWith((a, b) => a.run.state === b.run.state && a.run.step === b.run.step && sameCounts(a.counted, b.counted))
+            Stream.takeUntil(({ run }) => isRunOver(standingOf(run))),
+            Stream.changesWith((a, b) => standingOf(a.run) === standingOf(b.run) && a.run.step === b.run.step && sameCounts(a.counted, b.counted))
           )
       })
     })

@@ -34,7 +34,7 @@ const CaseRow = Schema.Struct({
 const ViewRow = Schema.Struct({ ...RecordRow.fields, ...CaseRow.fields, due_in_ms: NullTime, settled_for_ms: Schema.Finite })
 const IdRow = Schema.Struct({ case_id: Schema.String })
 const StepRow = Schema.Struct({ case_id: Schema.String, step: Schema.Int })
-const FollowedRow = Schema.Struct({ followed: Schema.Int })
+const FollowedRow = Schema.Struct({ asked: Schema.Int, unseen: Schema.Int })
 const OpenedRow = Schema.Struct({ opened: Schema.Int, looked_at: Schema.Int })
 
 const caseOf = (row: typeof CaseRow.Type): DunningCase => ({
@@ -95,7 +95,7 @@ const make = Effect.gen(function*() {
     look: (caseId, step) => Effect.map(views("look at a dunning case", Sql.look, [text(caseId), integer(step)]), ([view]) => view),
     waits: (caseId, step, forMs, note) => send("note a wait", Sql.waits, [text(caseId), integer(step), double(forMs), text(note ?? null)]),
     followed: ({ billingPeriod, currency, namespace }) =>
-      Effect.map(ask("count what is followed up", Sql.followed, [text(namespace), text(billingPeriod), text(currency)], FollowedRow), ([row]) => row?.followed ?? 0),
+      Effect.map(ask("count what is followed up", Sql.followed, [text(namespace), text(billingPeriod), text(currency)], FollowedRow), ([row]) => row ?? { asked: 0, unseen: 0 }),
     moved: (afterId, limit) =>
       Effect.map(ask("watch dunning cases", Sql.moved, [text(afterId), integer(limit)], StepRow), (rows) => rows.map(({ case_id, step }) => ({ caseId: case_id, step }))),
     close: (caseId, end, { actor, reason }) =>

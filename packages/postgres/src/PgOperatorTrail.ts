@@ -22,7 +22,7 @@ const CapEventRow = Schema.Struct({
   namespace: Schema.String,
   billing_period: Schema.String,
   currency: Schema.String,
-  act: Schema.Literals(["opened", "raised", "closed", "forced"]),
+  act: Schema.Literals(["opened", "raised", "closed", "reopened", "forced"]),
   expected_minor: Schema.NullOr(Schema.BigInt),
   headroom_percent: Schema.NullOr(Schema.Int),
   cap_minor: Schema.BigInt,

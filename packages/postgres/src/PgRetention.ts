@@ -1,6 +1,6 @@
 /**
  * What may be forgotten by age: executions of the workflow engine that are over, runs whose charges are all settled with their
- * rows and trail, and webhook events that were dealt with. It counts by default, and deletes only when it is told to.
+ * rows and trail, dunning cases that ended, and webhook events that were dealt with. It counts by default, and deletes only when it is told to.
  *
  * It never touches a charge, its trail, its key, a cap, or anything that is not over: whatever it deletes, no charge could be made
  * twice because of it.
@@ -22,6 +22,8 @@ export interface RetentionAges {
   readonly engine: Duration.Duration
   /** Since a run ended. */
   readonly runs: Duration.Duration
+  /** Since a dunning case ended. */
+  readonly dunning: Duration.Duration
   /** Since a webhook event came. */
   readonly webhooks: Duration.Duration
 }
@@ -33,6 +35,7 @@ export interface RetentionReport {
   readonly engineRows: number
   readonly runs: number
   readonly runRows: number
+  readonly dunningCases: number
   readonly webhookEvents: number
 }
 
@@ -69,12 +72,14 @@ const make = Effect.gen(function*() {
     const executions = engine?.present === true ? yield* all("prune executions", Sql.pruneExecutions, before, apply) : { things: 0, rows: 0 }
     const firings = engine?.present === true ? yield* all("prune firings", Sql.pruneFirings, before, apply) : { things: 0, rows: 0 }
     const runs = yield* all("prune runs", Sql.pruneRuns, double(Duration.toSeconds(ages.runs)), apply, runsBatch)
+    const dunning = yield* all("prune dunning cases", Sql.pruneDunning, double(Duration.toSeconds(ages.dunning)), apply)
     const webhooks = yield* all("prune webhook events", Sql.pruneWebhooks, double(Duration.toSeconds(ages.webhooks)), apply)
     return {
       executions: executions.things,
       engineRows: executions.rows + firings.rows,
       runs: runs.things,
       runRows: runs.rows,
+      dunningCases: dunning.things,
       webhookEvents: webhooks.things
     }
   })

@@ -36,7 +36,8 @@ const RunRow = Schema.Struct({
   actor: Schema.String,
   created_at_ms: Schema.Finite,
   started_at_ms: Schema.NullOr(Schema.Finite),
-  ended_at_ms: Schema.NullOr(Schema.Finite)
+  ended_at_ms: Schema.NullOr(Schema.Finite),
+  lost_since_ms: Schema.NullOr(Schema.Finite)
 })
 const EventRow = Schema.Struct({ at_ms: Schema.Finite, act: Schema.Union([RunState, Schema.Literals(["taken", "extended"])]), actor: Schema.String, detail: NullText })
 const BodyRow = Schema.Struct({ body: Schema.String })
@@ -45,8 +46,8 @@ const ScheduleRow = Schema.Struct({
   name: Schema.String, cron: Schema.String, zone: Schema.String, definition: Schema.String, params: Json, options: Json, actor: Schema.String
 })
 
-const recordOf = ({ created_at_ms, ended_at_ms, run_id, started_at_ms, ...row }: typeof RunRow.Type): RunRecord => ({
-  ...row, runId: run_id, createdAtMs: created_at_ms, startedAtMs: started_at_ms, endedAtMs: ended_at_ms
+const recordOf = ({ created_at_ms, ended_at_ms, lost_since_ms, run_id, started_at_ms, ...row }: typeof RunRow.Type): RunRecord => ({
+  ...row, runId: run_id, createdAtMs: created_at_ms, startedAtMs: started_at_ms, endedAtMs: ended_at_ms, lostSinceMs: lost_since_ms
 })
 const jsonOf = (value: unknown) => text(encodeJson(value ?? null))
 const countedOf = (counted: ReadonlyArray<RunStateTotal> | undefined) => text(counted === undefined ? null : encodeCounted(counted))
@@ -63,7 +64,7 @@ const makeRegistry = Effect.gen(function*() {
     register: Effect.fnUntraced(function*(run) {
       for (;;) {
         const made = yield* one("register run", Sql.register, [
-          text(run.runId), text(run.name), text(run.state), text(run.definition), jsonOf(run.params), jsonOf(run.options), text(run.actor)
+          text(run.runId), text(run.name), text(run.state), text(run.definition), jsonOf(run.params), jsonOf(run.options), text(run.actor), text(run.runner ?? null)
         ])
         if (made !== undefined) return { run: made, isNew: true }
         const known = yield* find(run.name)

@@ -130,6 +130,7 @@ const make = Effect.fnUntraced(function*(options: PgSpendCapOptions) {
     rows[0] === undefined ? fail(new CapMissing({ billingPeriod: of.billingPeriod, currency: of.currency })) : Effect.succeed(reportOf(rows[0]))
 
   return SpendCap.of({
+    store: sql,
     open: Effect.fnUntraced(function*(input) {
       const capMinor = capOf(input.expectedMinor, input.headroomPercent)
       const params = [...scope(input), input.expectedMinor, integer(input.headroomPercent), capMinor]
@@ -157,6 +158,8 @@ const make = Effect.fnUntraced(function*(options: PgSpendCapOptions) {
         (rows) => one(input, rows)
       ),
     close: (of) => Effect.asVoid(Effect.flatMap(caps("close", Sql.close, scope(of)), (rows) => one(of, rows))),
+    reopen: (input) =>
+      Effect.flatMap(caps("reopen", Sql.reopen, [...scope(input), text(input.actor), text(input.reason)]), (rows) => one(input, rows)),
     report: (billingPeriod) =>
       Effect.map(caps("report", Sql.report, [text(billingPeriod ?? null)]), (rows) => rows.map(reportOf))
   })

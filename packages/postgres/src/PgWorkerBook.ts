@@ -67,7 +67,7 @@ const beatEvery = Config.Duration("PURSER_WORKER_BEAT").pipe(Config.withDefault(
 export const PgWorkerBook: {
   /** On the tables of `Migrations`. */
   readonly layer: Layer.Layer<WorkerBook, never, SqlClient.SqlClient>
-  /** Writes a worker's beat every `PURSER_WORKER_BEAT` until the scope ends. A store that is away is not the worker's affair. */
+  /** Writes a worker's beat at once and every `PURSER_WORKER_BEAT` until the scope ends. A store that is away is not the worker's affair. */
   readonly layerBeat: (self: WorkerSelf) => Layer.Layer<never, Config.ConfigError, SqlClient.SqlClient>
 } = {
   layer: Layer.effect(WorkerBook, make),
@@ -76,6 +76,9 @@ export const PgWorkerBook: {
       const book = yield* make
       const every = yield* beatEvery
       yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(book.leave(self.worker), Duration.seconds(1))))
-      yield* Effect.forkScoped(Effect.repeat(Effect.ignore(book.beat(self)), Schedule.spaced(every)))
+      const beat = Effect.ignore(book.beat(self))
+      // What it registers under its name comes after the first one.
+      yield* Effect.ignore(Effect.timeout(beat, Duration.seconds(1)))
+      yield* Effect.forkScoped(Effect.repeat(Effect.andThen(Effect.sleep(every), beat), Schedule.forever))
     }))
 }

@@ -1,7 +1,67 @@
-/** The register of runs on both databases passes the suite of every register. */
+/** The register of runs on both databases passes the suite of every register, and knows whose command is not heard of any more. */
+import { RunRegistry, standingOf, WorkerBook } from "@purser/core"
 import * as RunRegistryConformance from "@purser/testkit/RunRegistryConformance"
-import { Layer } from "effect"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import * as DatabaseClock from "../src/DatabaseClock.ts"
+import { PgRetention } from "../src/PgRetention.ts"
 import { PgRunRegistry } from "../src/PgRunRegistry.ts"
+import { PgWorkerBook } from "../src/PgWorkerBook.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 
 for (const [name, database] of TestDatabase.layers) RunRegistryConformance.suite(name, Layer.provide(PgRunRegistry.layer, database))
+
+const self = { worker: "w1", host: "here", pid: 7, serves: "run a.csv", version: "0" }
+const runOf = (name: string) => ({ runId: name, name, state: "running", definition: "command", params: {}, options: null, actor: "ada", runner: self.worker } as const)
+const standing = (name: string) => Effect.map(Effect.flatMap(RunRegistry, ({ find }) => find(name)), (run) => standingOf(run!))
+
+describe("a run in a command's hands", () => {
+  for (const [name, database] of TestDatabase.layers) {
+    it.live(`is lost when its process is not heard of any more, and comes back with it, on ${name}`, () =>
+      Effect.gen(function*() {
+        const registry = yield* RunRegistry
+        const workers = yield* WorkerBook
+        yield* workers.beat(self)
+        yield* DatabaseClock.advance("1 second")
+        yield* registry.register(runOf("a"))
+        yield* registry.register({ ...runOf("of a runner"), definition: "file" })
+        yield* DatabaseClock.advance("10 seconds")
+        assert.deepStrictEqual([yield* standing("a"), (yield* registry.find("a"))!.runner], ["running", "w1"])
+        const ids = (states: ReadonlyArray<"running" | "interrupted">) => Effect.map(registry.list({ states, limit: 10 }), (all) => all.map(({ runId }) => runId).toSorted())
+        assert.deepStrictEqual([yield* ids(["running"]), yield* ids(["interrupted"])], [["a", "of a runner"], []])
+        yield* DatabaseClock.advance("15 seconds")
+        const lost = (yield* registry.find("a"))!
+        // The state is the command's, which may come back; that it is lost is seen beside it.
+        assert.deepStrictEqual([lost.state, standingOf(lost), lost.endedAtMs], ["running", "interrupted", null])
+        const since = lost.lostSinceMs!
+        assert.isAtLeast(since, lost.createdAtMs)
+        assert.deepStrictEqual([yield* ids(["running"]), yield* ids(["interrupted"])], [["of a runner"], ["a"]])
+        yield* workers.beat(self)
+        assert.strictEqual(yield* standing("a"), "running")
+        yield* workers.leave(self.worker)
+        assert.strictEqual(yield* standing("a"), "interrupted")
+        // Another process under its name does not speak for it.
+        yield* DatabaseClock.advance("1 second")
+        yield* workers.beat({ ...self, pid: 8 })
+        assert.strictEqual(yield* standing("a"), "interrupted")
+        yield* registry.register(runOf("b"))
+        assert.strictEqual(yield* standing("b"), "running")
+        const over = yield* registry.change({ runId: "a", from: ["running"], to: "interrupted", actor: "bob", detail: "gone on with as run b" })
+        assert.deepStrictEqual([over?.state, over?.lostSinceMs, over?.endedAtMs === null], ["interrupted", null, false])
+      }).pipe(Effect.provide(Layer.mergeAll(PgRunRegistry.layer, PgWorkerBook.layer).pipe(Layer.provideMerge(database)))), 60_000)
+
+    it.live(`is forgotten by its age when nobody has gone on with it, on ${name}`, () =>
+      Effect.gen(function*() {
+        const registry = yield* RunRegistry
+        const retention = yield* PgRetention
+        yield* (yield* WorkerBook).beat(self)
+        yield* registry.register(runOf("old"))
+        yield* DatabaseClock.advance("40 days")
+        yield* registry.register(runOf("young"))
+        const ages = (days: number) => ({ engine: Duration.days(9999), dunning: Duration.days(9999), webhooks: Duration.days(9999), runs: Duration.days(days) })
+        assert.strictEqual((yield* retention.count(ages(41))).runs, 0)
+        assert.strictEqual((yield* retention.prune(ages(39))).runs, 1)
+        assert.deepStrictEqual((yield* registry.list({ limit: 10 })).map(({ runId }) => runId), ["young"])
+      }).pipe(Effect.provide(Layer.mergeAll(PgRunRegistry.layer, PgWorkerBook.layer, PgRetention.layer).pipe(Layer.provideMerge(database)))), 60_000)
+  }
+})

@@ -53,7 +53,7 @@ for (const [name, database] of TestDatabase.layers) {
         assert.strictEqual((yield* ledger.events(request.chargeKey)).length, 1)
       }))
 
-    it.effect("note who opened, raised, overran and closed a cap", () =>
+    it.effect("note who opened, raised, overran, closed and reopened a cap", () =>
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
         const cap = yield* SpendCap
@@ -64,12 +64,15 @@ for (const [name, database] of TestDatabase.layers) {
         yield* cap.reserveByForce({ ...request, chargeKey: request.chargeKey, attempt: 1, amountMinor: 250 })
         yield* cap.close(request)
         yield* cap.close(request)
+        yield* cap.reopen({ ...request, actor: "ada", reason: "one more" })
+        yield* cap.reopen({ ...request, actor: "bob", reason: "twice" })
         const events = yield* sql.unsafe(`select act, cap_minor, actor, reason, charge_key from purser.cap_events where billing_period = '2026-12' order by position`)
         assert.deepStrictEqual(events.map((event) => ({ ...event })), [
           { act: "opened", cap_minor: 100n, actor: null, reason: null, charge_key: null },
           { act: "raised", cap_minor: 220n, actor: "ada", reason: "late invoices", charge_key: null },
           { act: "forced", cap_minor: 220n, actor: null, reason: "30 over the cap: the money had moved", charge_key: request.chargeKey },
-          { act: "closed", cap_minor: 220n, actor: null, reason: null, charge_key: null }
+          { act: "closed", cap_minor: 220n, actor: null, reason: null, charge_key: null },
+          { act: "reopened", cap_minor: 220n, actor: "ada", reason: "one more", charge_key: null }
         ])
       }))
   })

@@ -10,6 +10,7 @@ import { type InWork, makeInWork } from "./internal/inWork.ts"
 import {
   type CapStatus, type ChargeStatus, type DunningStarted, type DunningStatus, makeCalls, type PurserStatus, type RebillResult, type RetryResult
 } from "./PurserCalls.ts"
+import { engineStartFailure } from "./EngineUnavailable.ts"
 import { PurserEngine } from "./PurserEngine.ts"
 import {
   type CapFailure, type ChargeFailure, type GiveBackFailure, InvalidInput, isPurserError, PurserClosed, type PurserResult, type RunFailure, type StatusFailure, type StoreFailure
@@ -202,7 +203,16 @@ const start = async (config: Readonly<Record<string, string>>, hooks: PurserHook
   const { drain, dunning, labels, runs, sweep } = await runtime.runPromise(settings)
   const storeCalls = await runtime.runPromise(makeCalls(labels))
   // Only who bills by runs or follows declines up needs the engine, which takes a moment to start.
-  const engine = ManagedRuntime.make(PurserEngine.layer.pipe(Layer.provideMerge(base)), { memoMap: runtime.memoMap })
+  const engineLayer = PurserEngine.layer.pipe(Layer.provideMerge(Layer.succeedContext(await runtime.context())))
+  let engine: ManagedRuntime.ManagedRuntime<Layer.Success<typeof engineLayer>, Layer.Error<typeof engineLayer>> | undefined
+  /** One that did not start is built anew by whoever needs it next. */
+  const engineContext = Effect.suspend(() => {
+    const mine = engine ??= ManagedRuntime.make(engineLayer)
+    return Effect.mapError(mine.contextEffect, engineStartFailure).pipe(Effect.tapError(() => {
+      if (engine === mine) engine = undefined
+      return mine.disposeEffect
+    }))
+  })
 
   const closing = Deferred.makeUnsafe<never, PurserClosed>()
   let closed: Promise<void> | undefined
@@ -211,7 +221,7 @@ const start = async (config: Readonly<Record<string, string>>, hooks: PurserHook
     Deferred.doneUnsafe(closing, Effect.fail(refused))
     const drained = (work: InWork) => runtime.runPromise(work.drain(bound))
     // A run that is stopped sends nothing more; what it sent comes to its end.
-    await Promise.all([drained(calls), drained(onEngine).then(() => engine.dispose()).then(() => drained(charges))])
+    await Promise.all([drained(calls), drained(onEngine).then(() => engine?.dispose()).then(() => drained(charges))])
     await runtime.dispose()
   }
   const close = () => closed ??= finish(drain)
@@ -222,11 +232,10 @@ const start = async (config: Readonly<Record<string, string>>, hooks: PurserHook
   const promised = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => closed === undefined ? runtime.runPromise(effect) : Effect.runPromise(effect)
 
   const isNeeded = dunning === "on" || (runs === "on" && (await runtime.runPromise(hasUnfinishedRuns)))
-  if (isNeeded) await engine.runPromise(Effect.void).catch((error: unknown) => close().then(() => Promise.reject(error)))
+  if (isNeeded) await runtime.runPromise(engineContext).catch((error: unknown) => close().then(() => Promise.reject(error)))
   if (sweep === "on") runtime.runFork(Effect.raceFirst(sweeping, Effect.ignore(Deferred.await(closing))))
 
-  const engineContext = Effect.orDie(engine.contextEffect)
-  const withEngine = <A, E>(effect: Effect.Effect<A, E, ManagedRuntime.ManagedRuntime.Services<typeof engine>>) =>
+  const withEngine = <A, E>(effect: Effect.Effect<A, E, Layer.Success<typeof engineLayer>>) =>
     Effect.flatMap(engineContext, (context) => Effect.provideContext(effect, context))
 
   const handleOf = (runId: string, name: string, isNew: boolean): PurserRun => {
@@ -250,7 +259,7 @@ const start = async (config: Readonly<Record<string, string>>, hooks: PurserHook
       extend: (rows) => act(waits(onEngine, withEngine(extendRun(runId, rows, labels)))),
       async *[Symbol.asyncIterator]() {
         if (closed !== undefined) throw refused
-        yield* Stream.toAsyncIterableWith(progress, await engine.context())
+        yield* Stream.toAsyncIterableWith(progress, await promised(engineContext))
       }
     }
   }

@@ -6,8 +6,8 @@ import { ChargeClient, type ChargeGateway, type ChargePause, type DunningBook, t
 import { BillingRun, ChargePipeline, layerRunTending, layerRunWorkflow, RunDefinitions, Runs, Sweeper } from "@purser/engine"
 import type { Database } from "@purser/postgres"
 import { type Config, Effect, Layer } from "effect"
-import type { SocketServer } from "effect/socket"
 import type { SqlClient } from "effect/sql"
+import type { EngineUnavailable } from "./EngineUnavailable.ts"
 import { PurserDunning } from "./PurserDunning.ts"
 import { Runner } from "./Runner.ts"
 
@@ -20,9 +20,9 @@ const inProcess = Layer.effect(ChargeClient, Effect.map(ChargePipeline, ({ charg
 /** Layers of the engine in a program. */
 export const PurserEngine: {
   /** Runs of rows that are handed over, and dunning, served for as long as the layer lives. */
-  readonly layer: Layer.Layer<BillingRun | Runs, Config.ConfigError | SocketServer.SocketServerError, EngineNeeds>
+  readonly layer: Layer.Layer<BillingRun | Runs, Config.ConfigError | EngineUnavailable, EngineNeeds>
   /** The same, with definitions of the program's own. */
-  readonly layerNoDefinitions: Layer.Layer<BillingRun | Runs, Config.ConfigError | SocketServer.SocketServerError, EngineNeeds | RunDefinitions>
+  readonly layerNoDefinitions: Layer.Layer<BillingRun | Runs, Config.ConfigError | EngineUnavailable, EngineNeeds | RunDefinitions>
 } = (() => {
   const on = (runner: typeof Runner.layer) => Layer.mergeAll(layerRunTending.pipe(Layer.provideMerge(layerRunWorkflow)), PurserDunning.layerServing).pipe(
     Layer.provideMerge(Runs.layer),

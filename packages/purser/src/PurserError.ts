@@ -9,6 +9,7 @@
 import type { LedgerError, PipelineError, SpendCapError } from "@purser/core"
 import type { RefundFailure as EngineRefundFailure, RunError } from "@purser/engine"
 import { Schema } from "effect"
+import type { EngineUnavailable } from "./EngineUnavailable.ts"
 
 /** Something given is not what is asked for: a field of another name, a period that does not exist. Nothing was done. */
 export class InvalidInput extends Schema.TaggedError<InvalidInput>("@purser/purser/InvalidInput")("InvalidInput", { detail: Schema.String }) {
@@ -54,14 +55,15 @@ export type GiveBackFailure = EngineRefundFailure | CallFailure
 export type StoreFailure = LedgerError | CallFailure
 /** Failures of `status`. */
 export type StatusFailure = LedgerError | SpendCapError | CallFailure
-/** Failures of runs. */
-export type RunFailure = RunError | LedgerError | SpendCapError | CallFailure
+/** Failures of runs: `EngineUnavailable` where the engine, which starts with the first of them, does not start. */
+export type RunFailure = RunError | LedgerError | SpendCapError | EngineUnavailable | CallFailure
 
 /** Everything that a call can fail with. */
 export type PurserError = ChargeFailure | CapFailure | GiveBackFailure | StatusFailure | RunFailure
 
 const tags: Readonly<Record<PurserError["_tag"], true>> = {
   ChargeError: true,
+  EngineUnavailable: true,
   InvalidInput: true,
   LedgerError: true,
   PurserClosed: true,

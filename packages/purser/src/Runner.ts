@@ -3,7 +3,8 @@
  *
  * On PostgreSQL any number of runners share the work; each holds some of the shards by a lock that ends with its session, so
  * that another one takes over what a killed or frozen runner had. The embedded database has one process, which runs everything
- * by itself. The sockets between runners carry calls without keys: they are for a network that runners alone can reach.
+ * by itself. The sockets between runners carry calls without keys: they are for a network that runners alone can reach, so that one
+ * that other machines reach has to be allowed by name.
  */
 // By their modules: the whole package would load a client of Redis.
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
@@ -19,10 +20,12 @@ import { RpcSerialization } from "effect/rpc"
 import { SocketServer } from "effect/socket"
 import type { SqlClient } from "effect/sql"
 import type { WorkflowEngine } from "effect/workflow"
+import { EngineUnavailable, orEngineUnavailable } from "./EngineUnavailable.ts"
 
 const settings = Config.all({
   host: Config.NonEmptyString("PURSER_RUNNER_HOST").pipe(Config.withDefault("127.0.0.1")),
   listen: Config.option(Config.NonEmptyString("PURSER_RUNNER_LISTEN")),
+  allowPlain: Config.Boolean("PURSER_RUNNER_ALLOW_PLAIN").pipe(Config.withDefault(false)),
   port: Config.schema(Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: 65_535 })), "PURSER_RUNNER_PORT").pipe(
     Config.withDefault(0)
   ),
@@ -46,8 +49,20 @@ const sharding = ({ takeOver }: Settings, knowsDefinitions = true) => ({
   entityMessagePollInterval: Duration.seconds(1)
 })
 
-const messages = SqlMessageStorage.layerWith({ prefix: engineTables }).pipe(Layer.provide(NodeCrypto.layerDigest))
-const members = Layer.orDie(SqlRunnerStorage.layerWith({ prefix: engineTables }))
+const onTables = orEngineUnavailable("its tables cannot be used")
+const messages = onTables(SqlMessageStorage.layerWith({ prefix: engineTables })).pipe(Layer.provide(NodeCrypto.layerDigest))
+const members = onTables(SqlRunnerStorage.layerWith({ prefix: engineTables }))
+
+const isLoopback = (host: string) => /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/.test(host)
+
+/** Where this runner listens. */
+const addressOf = ({ allowPlain, host, listen }: Settings): Effect.Effect<string, EngineUnavailable> => {
+  const at = Option.getOrElse(listen, () => host)
+  return allowPlain || isLoopback(at) ? Effect.succeed(at) : Effect.fail(new EngineUnavailable({
+    detail: `other machines can reach ${at}, and the sockets between runners bear no keys; PURSER_RUNNER_ALLOW_PLAIN=true allows it, for a network that runners alone reach`,
+    isRetryable: false
+  }))
+}
 
 /** What an engine is made of. */
 export type RunnerServices = WorkflowEngine.WorkflowEngine | Sharding.Sharding | MessageStorage.MessageStorage
@@ -89,7 +104,7 @@ const leavingQuietly = <A, E, R>(cluster: Layer.Layer<A, E, R>): Layer.Layer<A, 
 
 /** One of several: listens for the others, and has its share of the shards. */
 const member = Effect.fnUntraced(function*(read: Settings, knowsDefinitions: boolean) {
-  const server = yield* NodeSocketServer.make({ host: Option.getOrElse(read.listen, () => read.host), port: read.port })
+  const server = yield* NodeSocketServer.make({ host: yield* addressOf(read), port: read.port })
   // Of a port that the system chose only the server knows the number.
   const port = server.address._tag === "InetAddressV4" || server.address._tag === "InetAddressV6" ? server.address.port : read.port
   const health = pings(read).pipe(Layer.provide(Runners.layerRpc), Layer.provide(NodeClusterSocket.layerClientProtocol))
@@ -125,16 +140,16 @@ const serving = (knowsDefinitions: boolean) =>
   Layer.unwrap(Effect.gen(function*() {
     const read = yield* settings
     return (yield* isEmbedded) ? engineOn(alone(sharding(read, knowsDefinitions), ShardingConfig.defaults.runnerAddress)) : engineOn(leavingQuietly(yield* member(read, knowsDefinitions)))
-  }))
+  })).pipe(orEngineUnavailable("its address cannot be used"))
 
 /** Layers of the engine; workflows are registered by the layers that are built on it. */
 export const Runner: {
   /** An engine that runs workflows: alone on the embedded database, one of several on PostgreSQL. */
-  readonly layer: Layer.Layer<RunnerServices, Config.ConfigError | SocketServer.SocketServerError, Database | SqlClient.SqlClient>
+  readonly layer: Layer.Layer<RunnerServices, Config.ConfigError | EngineUnavailable, Database | SqlClient.SqlClient>
   /** The same for a program that runs planned rows and dunning, and knows no definitions: it takes no run that needs one, and no schedule. */
-  readonly layerNoDefinitions: Layer.Layer<RunnerServices, Config.ConfigError | SocketServer.SocketServerError, Database | SqlClient.SqlClient>
+  readonly layerNoDefinitions: Layer.Layer<RunnerServices, Config.ConfigError | EngineUnavailable, Database | SqlClient.SqlClient>
   /** An engine that starts workflows for runners elsewhere and wakes them; on the embedded database, for the process that has it next. */
-  readonly layerClient: Layer.Layer<RunnerServices, Config.ConfigError, Database | SqlClient.SqlClient>
+  readonly layerClient: Layer.Layer<RunnerServices, Config.ConfigError | EngineUnavailable, Database | SqlClient.SqlClient>
 } = {
   layer: serving(true),
   layerNoDefinitions: serving(false),

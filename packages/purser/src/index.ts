@@ -1,4 +1,5 @@
 /** Purser with batteries included. */
+export { EngineUnavailable } from "./EngineUnavailable.ts"
 export * from "./Purser.ts"
 export { type CapStatus, type ChargeStatus, type DunningStarted, type DunningStatus, type PurserStatus, type RebillResult, type RetryResult, type StateCount } from "./PurserCalls.ts"
 export * from "./PurserDunning.ts"

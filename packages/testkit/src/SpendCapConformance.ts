@@ -180,6 +180,22 @@ export const suite = <E>(name: string, layer: Layer.Layer<SpendCap, E>): void =>
         assert.deepStrictEqual([report.closed, report.reservedMinor], [true, 20n])
       }))
 
+    it.effect("is opened again by an act, as it was; one that is open stays as it is", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const scope = scopeOf("2003-01")
+        const act = { ...scope, actor: "ada", reason: "a late invoice" }
+        assert.strictEqual((yield* Effect.flip(cap.reopen(act))).reason._tag, "CapMissing")
+        yield* open(scope, 100n)
+        yield* cap.reserve(wish(scope, "reopen-a", 70))
+        yield* cap.close(scope)
+        const again = yield* cap.reopen(act)
+        assert.deepStrictEqual([again.closed, again.capMinor, again.reservedMinor], [false, 100n, 70n])
+        yield* cap.reserve(wish(scope, "reopen-b", 30))
+        assert.strictEqual((yield* Effect.flip(cap.reserve(wish(scope, "reopen-c", 1)))).reason._tag, "CapExceeded")
+        assert.deepStrictEqual({ ...(yield* cap.reopen(act)) }, { ...(yield* reportOf(scope)) })
+      }))
+
     it.effect("is raised by an act, and then takes more", () =>
       Effect.gen(function*() {
         const cap = yield* SpendCap

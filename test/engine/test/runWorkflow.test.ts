@@ -1,24 +1,11 @@
 /** A billing run as a workflow, on the engine in memory: planned, charged, held, canceled, extended, with stages around. */
-import { BillingPeriod, type ChargeRequest, DunningBook, Ledger, LedgerError, LedgerUnavailable, RunLedger, RunRegistry, RunStash, SpendCap } from "@purser/core"
-import { BillingRun, ChargePipeline, executeRun, layerRunWorkflow, Reconciler, RunDefinition, RunDefinitions, type RunReport, retryCharge, Runs, type RunWish, tendRuns } from "@purser/engine"
-import { chargeFor, FaultPlan, MockGateway, TestPipeline } from "@purser/testkit"
+import { BillingPeriod, type ChargeRequest, Ledger, LedgerError, LedgerUnavailable, RunRegistry, RunStash, SpendCap } from "@purser/core"
+import { BillingRun, ChargePipeline, Reconciler, RunDefinition, RunDefinitions, type RunReport, retryCharge, Runs, tendRuns } from "@purser/engine"
+import { chargeFor, FaultPlan, MockGateway } from "@purser/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Deferred, Effect, Layer, Queue, Ref, Schedule, Schema, Stream } from "effect"
-import { WorkflowEngine } from "effect/workflow"
+import { Deferred, Effect, Layer, Queue, Ref, Schedule, Schema, Stream } from "effect"
+import { bookWith, paid, Params, payments, plain, report, requests, rowsOf, run, start, until, view, wish, world } from "../src/RunWorld.ts"
 
-const Params = Schema.Struct({ count: Schema.Int, from: Schema.Int })
-const requests = (count: number, from = 0) => Array.from({ length: count }, (_, index) => chargeFor(`c${from + index}`, "2026-07"))
-const rowsOf = (charges: ReadonlyArray<ChargeRequest>) => charges.map((request, index) => ({ line: index + 1, chargeKey: request.chargeKey, request }))
-const plain = RunDefinition.rows("plain", { params: Params, rows: ({ count, from }) => Stream.make(rowsOf(requests(count, from))) })
-
-const settings = (giveUp: string) => ConfigProvider.layer(ConfigProvider.fromUnknown({
-  PURSER_RUN_PAGE: "10", PURSER_RUN_PAUSE: "10 millis", PURSER_RUN_PATIENCE: "300 millis", PURSER_RUN_CONTROL_POLL: "5 millis", PURSER_WORKER: "test",
-  PURSER_RUN_GIVE_UP: giveUp
-}))
-
-/** The run book with something changed about it. */
-const bookWith = (change: (book: RunLedger["Service"]) => Partial<RunLedger["Service"]>) =>
-  Layer.effect(RunLedger, Effect.map(RunLedger, (book) => RunLedger.of({ ...book, ...change(book) }))).pipe(Layer.provide(RunLedger.layerMemory))
 /** Says so of what is staged, for as long as it says anything. */
 const bookThatSays = (says: Ref.Ref<string | null>) =>
   bookWith(({ stage }) => ({
@@ -26,34 +13,6 @@ const bookThatSays = (says: Ref.Ref<string | null>) =>
       ? stage(runId, rows)
       : Effect.fail(new LedgerError({ reason: new LedgerUnavailable({ operation: "stage rows", detail }), chargeKey: null })))
   }))
-
-const world = <R>(definitions: Layer.Layer<RunDefinitions, never, R>, giveUp = "1 day", book: Layer.Layer<RunLedger, never, Ledger> = RunLedger.layerMemory) =>
-  Layer.mergeAll(layerRunWorkflow, Runs.layer).pipe(
-    Layer.provideMerge(definitions),
-    Layer.provideMerge(Layer.mergeAll(BillingRun.layer, WorkflowEngine.layerMemory, RunRegistry.layerMemory, RunStash.layerMemory)),
-    Layer.provideMerge(Layer.mergeAll(book, DunningBook.layerMemory)),
-    Layer.provideMerge(TestPipeline.layer),
-    Layer.provideMerge(settings(giveUp)),
-    Layer.orDie
-  )
-const run = <E>(title: string, definitions: Layer.Layer<RunDefinitions>, test: Effect.Effect<void, E, Layer.Success<ReturnType<typeof world>>>, giveUp?: string) =>
-  it.live(title, () => Effect.provide(test, world(definitions, giveUp)))
-
-const wish = (name: string, params: unknown, more: Partial<RunWish> = {}): RunWish => ({
-  name, definition: "plain", params, actor: "test", options: { allowPeriods: ["2026-07"], concurrency: 4, reconcile: false }, ...more
-})
-const start = (one: RunWish) => Effect.flatMap(Runs, (runs) => runs.start(one))
-const report = (name: string) =>
-  Effect.gen(function*() {
-    const registry = yield* RunRegistry
-    const found = (yield* registry.find(name))!
-    return yield* executeRun(found)
-  })
-const view = (name: string) => Effect.flatMap(Runs, (runs) => runs.view(name))
-const payments = (charges: ReadonlyArray<ChargeRequest>) => Effect.forEach(charges, ({ billingPeriod, customerId }) => MockGateway.payments(customerId, billingPeriod))
-const paid = (charges: ReadonlyArray<ChargeRequest>) => Effect.map(payments(charges), (counts) => counts.reduce((sum, count) => sum + count, 0))
-/** Waits for a thing to come about. */
-const until = <A, E, R>(look: Effect.Effect<A, E, R>, test: (value: A) => boolean) => Effect.repeat(look, { until: test, schedule: Schedule.spaced("2 millis") })
 
 describe("a run", () => {
   run("charges every row once, whoever starts it how often", RunDefinitions.layer(plain), Effect.gen(function*() {

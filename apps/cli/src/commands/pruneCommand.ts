@@ -18,6 +18,7 @@ const readAge = Effect.fnUntraced(function*(flag: string, text: string) {
 export const pruneCommand = Command.make("prune", {
   engine: age("engine-after", "executions of the workflow engine that are over,", "30 days"),
   runs: age("runs-after", "runs whose charges are all settled,", "400 days"),
+  dunning: age("dunning-after", "dunning cases that ended", "400 days"),
   webhooks: age("webhooks-after", "webhook events that were dealt with", "90 days"),
   apply: Flag.Boolean("apply").pipe(Flag.withDescription("Delete them; without this they are only counted"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
@@ -25,6 +26,7 @@ export const pruneCommand = Command.make("prune", {
   const ages = {
     engine: yield* readAge("engine-after", given.engine),
     runs: yield* readAge("runs-after", given.runs),
+    dunning: yield* readAge("dunning-after", given.dunning),
     webhooks: yield* readAge("webhooks-after", given.webhooks)
   }
   const { prune } = yield* Effect.promise(() => import("../handlers/prune.ts"))

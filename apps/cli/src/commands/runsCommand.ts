@@ -91,7 +91,7 @@ const act = (word: "pause" | "cancel", description: string) =>
 
 /** `purser runs …` */
 export const runsCommand = Command.make("runs", {
-  state: Flag.Literals("state", ["waiting", "planned", "running", "paused", "canceling", "canceled", "finished", "failed"]).pipe(
+  state: Flag.Literals("state", ["waiting", "planned", "running", "paused", "canceling", "canceled", "interrupted", "finished", "failed"]).pipe(
     Flag.withDescription("Only runs in this state; may be repeated"), Flag.atLeast(0)
   ),
   limit: Flag.Int("limit").pipe(Flag.withDescription("How many, the newest first"), Flag.withDefault(20)),

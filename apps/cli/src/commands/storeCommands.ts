@@ -68,14 +68,16 @@ const figures = {
 
 const why = {
   reason: Flag.String("reason").pipe(Flag.withDescription("Why, for the record")),
-  actor: Flag.String("actor").pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser cap raise"))
+  actor: Flag.String("actor").pipe(Flag.withDescription("Who, for the record (default: the command)"), Flag.optional)
 }
+const actOf = (given: { readonly actor: Option.Option<string>; readonly reason: string }, act: string) =>
+  given.reason.trim() === "" ? refused("--reason: say why, for the record") : Effect.succeed({ reason: given.reason, actor: Option.getOrElse(given.actor, () => `purser cap ${act}`) })
 
 const loadCap = Effect.promise(() => import("../handlers/cap.ts"))
 
-/** `purser cap open | show | raise | close` */
+/** `purser cap open | show | raise | close | reopen` */
 export const capCommand = Command.make("cap").pipe(
-  Command.withDescription("Open, show, raise and close the spend caps of billing periods"),
+  Command.withDescription("Open, show, raise, close and reopen the spend caps of billing periods"),
   Command.withSubcommands([
     Command.make("open", { ...scopeFlags, ...figures }, Effect.fnUntraced(function*(given) {
       return yield* (yield* loadCap).openCap(yield* readScope(given), given)
@@ -84,10 +86,13 @@ export const capCommand = Command.make("cap").pipe(
       return yield* (yield* loadCap).showCaps(Option.isSome(given.period) ? yield* readPeriod(given.period.value) : undefined, given.json)
     })).pipe(Command.withDescription("Show the caps and how much of them is used")),
     Command.make("raise", { ...scopeFlags, ...figures, ...why }, Effect.fnUntraced(function*(given) {
-      return yield* (yield* loadCap).raiseCap(yield* readScope(given), given)
+      return yield* (yield* loadCap).raiseCap(yield* readScope(given), { ...given, ...(yield* actOf(given, "raise")) })
     })).pipe(Command.withDescription("Set other figures, with a reason that is kept")),
     Command.make("close", scopeFlags, Effect.fnUntraced(function*(given) {
       return yield* (yield* loadCap).closeCap(yield* readScope(given))
-    })).pipe(Command.withDescription("Take no more charges for the period"))
+    })).pipe(Command.withDescription("Take no more charges for the period")),
+    Command.make("reopen", { ...scopeFlags, ...why }, Effect.fnUntraced(function*(given) {
+      return yield* (yield* loadCap).reopenCap(yield* readScope(given), yield* actOf(given, "reopen"))
+    })).pipe(Command.withDescription("Take charges for a closed period again, with a reason that is kept; its figures stay"))
   ])
 )

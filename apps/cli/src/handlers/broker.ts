@@ -1,6 +1,6 @@
 /**
  * `purser broker`: a Majordomo broker until stopped. It needs no ledger and no key. Where a database is named it keeps there
- * what it could not read; a database that is away leaves that to the log.
+ * what it could not read; a database that is away leaves that to the log. One that is there and not as it should be is refused at the start.
  */
 import { DeadLetters } from "@purser/core"
 import { Database, PgDeadLetters } from "@purser/postgres"
@@ -13,7 +13,7 @@ const letters = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSER_DA
   Option.isNone(url) ? Layer.empty : DeadLetters.layerSink.pipe(
     Layer.provide(PgDeadLetters.layer),
     Layer.provide(Database.layerConfig),
-    Layer.catchCause((cause) => Layer.effectDiscard(Effect.logWarning("the database cannot be used: messages that cannot be read are only logged", cause)))
+    Layer.catchTag("DatabaseUnavailable", ({ message }) => Layer.effectDiscard(Effect.logWarning(`${message}: messages that cannot be read are only logged`)))
   )))
 
 /** Runs a broker with the configuration's settings. */

@@ -45,7 +45,9 @@ const readFigures = Effect.fnUntraced(function*(scope: CapScope, given: Figures)
 /** Opens a cap. */
 export const openCap = (scope: CapScope, given: Figures) =>
   Effect.gen(function*() {
-    yield* out(capTable([yield* (yield* SpendCap).open(yield* readFigures(scope, given))]))
+    const opened = yield* (yield* SpendCap).open(yield* readFigures(scope, given))
+    if (opened.closed) return yield* refused(`the cap for ${scope.billingPeriod} ${scope.currency} is closed: purser cap reopen opens it again, with a reason`)
+    yield* out(capTable([opened]))
   }).pipe(Effect.provide(Stores.layerConfig))
 
 /** Sets other figures. */
@@ -60,6 +62,13 @@ export const closeCap = (scope: CapScope) =>
   Effect.gen(function*() {
     yield* (yield* SpendCap).close(scope)
     yield* out(`the cap for ${scope.billingPeriod} ${scope.currency} is closed`)
+  }).pipe(Effect.provide(Stores.layerConfig))
+
+/** Takes charges for a closed period again. */
+export const reopenCap = (scope: CapScope, given: { readonly actor: string; readonly reason: string }) =>
+  Effect.gen(function*() {
+    const { actor, reason } = given
+    yield* out(capTable([yield* (yield* SpendCap).reopen({ ...scope, actor, reason })]))
   }).pipe(Effect.provide(Stores.layerConfig))
 
 /** Shows the caps. */

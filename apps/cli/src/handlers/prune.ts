@@ -16,6 +16,7 @@ export const prune = (ages: RetentionAges, options: { readonly apply: boolean; r
       ["rows of the workflow engine", String(report.engineRows)],
       ["runs", String(report.runs)],
       ["rows of runs", String(report.runRows)],
+      ["dunning cases", String(report.dunningCases)],
       ["webhook events", String(report.webhookEvents)]
     ], [1]))
     yield* out(options.apply ? "\ndeleted" : "\nnothing was deleted; --apply deletes them")

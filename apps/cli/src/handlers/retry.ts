@@ -1,6 +1,6 @@
 /** `purser retry`: takes charges that ended unpaid up again, by an explicit act that is kept with its reason. */
 import { type ChargeIdentity, chargeKeyOf, type ChargeOutcome, Ledger } from "@purser/core"
-import { ChargePipeline, isRetryableState, retryCharge } from "@purser/engine"
+import { ChargePipeline, isNoRoom, isRetryableState, retryCharge } from "@purser/engine"
 import { Stores } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
 import { Effect, Layer } from "effect"
@@ -38,7 +38,9 @@ export const retry = (identity: ChargeIdentity, options: RetryOptions) =>
     const method = options.paymentMethod === undefined ? "" : `, with ${options.paymentMethod}`
     yield* note(`${record.state} attempt ${record.attempt} of ${record.chargeKey} becomes attempt ${record.attempt + 1}${method}`)
     if (options.dryRun) return
-    const outcome = yield* retryCharge(record, options)
+    const outcome = yield* retryCharge(record, options).pipe(
+      Effect.catchIf(isNoRoom, ({ message }) => refused(`${message}. The charge stays ${record.state}; purser cap raise or purser cap reopen makes room.`))
+    )
     if (outcome === undefined) return yield* refused("somebody else has taken the charge up meanwhile")
     yield* out(options.json ? JSON.stringify(outcome) : textOf(outcome))
     if (outcome._tag === "Succeeded") return
@@ -68,8 +70,8 @@ export const retryDue = (options: Act) =>
         Effect.gen(function*() {
           tried.add(record.chargeKey)
           const outcome = yield* Effect.result(retryCharge(record, options))
-          const name = outcome._tag === "Failure" ? "unresolved" : outcome.success === undefined ? "taken by others" : outcome.success._tag
-          if (outcome._tag === "Failure") yield* note(`${record.chargeKey} stays open: ${outcome.failure.message}`)
+          const name = outcome._tag === "Failure" ? isNoRoom(outcome.failure) ? "without room" : "unresolved" : outcome.success === undefined ? "taken by others" : outcome.success._tag
+          if (outcome._tag === "Failure") yield* note(`${record.chargeKey} stays ${isNoRoom(outcome.failure) ? record.state : "open"}: ${outcome.failure.message}`)
           counts[name] = (counts[name] ?? 0) + 1
         }), { concurrency: 16, discard: true })
       if (due.length < page) break

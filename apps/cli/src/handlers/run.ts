@@ -1,9 +1,12 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
-import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, RunLedger, RunRegistry, type RunStateTotal, SpendCap } from "@purser/core"
-import { BillingRun, ChargePipeline, ChargeWorker, foregroundDefinition, newRunId, noProgress, openRows, type PlanReport, type RunProgress, Sweeper } from "@purser/engine"
+import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, RunLedger, type RunRecord, type RunStateTotal, SpendCap } from "@purser/core"
+import {
+  BillingRun, ChargePipeline, ChargeWorker, CommandRun, type CommandRunNews, newRunId, noProgress, openRows, PipelineOptions, type PlanReport, type RunProgress, Sweeper
+} from "@purser/engine"
 import { Stores, Telemetry, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
-import { Cause, Effect, Exit, Layer, Ref, Result, type Scope } from "effect"
+import { Effect, Layer, Ref, Result, type Scope } from "effect"
+import { resolve } from "node:path"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
@@ -48,9 +51,11 @@ interface Account {
   /** Charges that were settled before this run and tried again by it. */
   readonly retried: ReadonlySet<ChargeKey>
   readonly lastError: string | undefined
+  /** Why the run was canceled, where it was. */
+  readonly canceled: string | null
 }
 
-const account = Effect.fnUntraced(function*(options: RunOptions, { caps, expectedRows, lastError, notes, retried, runId, summary }: Account) {
+const account = Effect.fnUntraced(function*(options: RunOptions, { canceled, caps, expectedRows, lastError, notes, retried, runId, summary }: Account) {
   const counts = countsOf(summary, notes.refusedRows, retried.size)
   if (counts.conflict > 0) yield* showConflicts(runId)
   // Before the machine's line, which is the last one; a report that fails takes nothing from the account.
@@ -72,6 +77,9 @@ const account = Effect.fnUntraced(function*(options: RunOptions, { caps, expecte
     return yield* new CommandFailed({ text: `the account has ${counts.rows} rows, the file ${expectedRows}: this must not happen`, status })
   }
   if (status !== 0) {
+    if (canceled !== null) {
+      return yield* new CommandFailed({ text: `The run was canceled: ${canceled}\n${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid; those that were not sent are not started.`, status })
+    }
     const open = counts.unresolved === 0 ? "" : " Unresolved charges are gone on with by running the same command again, or by `purser sweep`."
     const cause = counts.unresolved === 0
       ? ""
@@ -87,9 +95,15 @@ interface PlannedRun {
   readonly startWorkers: Effect.Effect<void, never, Scope.Scope>
 }
 
+/** What a person at another place has said about the run. */
+const tell = (news: CommandRunNews, { detail, name }: RunRecord) =>
+  note(news === "held" ? `held: ${detail ?? ""}. Nothing more is sent; \`purser runs resume ${name}\` goes on.`
+    : news === "goes on" ? "the run goes on"
+    : `canceled: ${detail ?? ""}. Nothing more is sent; what was sent is settled.`)
+
 /** Everything after planning. */
 const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, plan, startWorkers }: PlannedRun) {
-  const runs = yield* BillingRun
+  const hand = yield* CommandRun
   const cap = yield* SpendCap
   const retried = new Set<ChargeKey>()
   if (options.retry.length > 0) {
@@ -101,7 +115,7 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   }
   yield* note(`run ${id}: ${plan.planned} charges planned, ${plan.present} known already`)
   const progress = yield* Ref.make<RunProgress>(noProgress)
-  const dispatch = runs.dispatch({ runId: id, concurrency: options.concurrency, progress })
+  const dispatch = hand.dispatch({ runId: id, concurrency: options.concurrency, progress }, tell)
   const open = openRows(yield* (yield* RunLedger).summary(id))
   if (options.paused) {
     yield* (yield* ChargePause).pause({ cause: "person", actor: "purser run --paused", reason: `run ${id}` })
@@ -116,28 +130,11 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
     title: `${options.file}  run ${id}`,
     caps: Effect.orElseSucceed(capsOfRun, () => [])
   })
-  const summary = yield* Effect.onInterrupt(watched, () => note("Stopped. Run the same command again to go on."))
+  const { canceled, summary } = yield* Effect.onInterrupt(watched, () => note("Stopped. Run the same command again to go on."))
   const caps = yield* capsOfRun
   const { lastError } = yield* Ref.get(progress)
-  yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, lastError })
+  yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, lastError, canceled })
 })
-
-/** Has the run in the register for as long as it lasts, so that whoever looks there sees it. */
-const registered = <A, E, R>(options: RunOptions, id: string, work: Effect.Effect<A, E, R>) =>
-  Effect.gen(function*() {
-    const registry = yield* RunRegistry
-    const book = yield* RunLedger
-    const { actor, file } = options
-    yield* registry.register({ runId: id, name: id, state: "running", definition: foregroundDefinition, params: { file }, options: null, actor })
-    return yield* Effect.onExit(work, (exit) => {
-      const stopped = Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)
-      const to = stopped ? "canceled" : Exit.isSuccess(exit) || Cause.squash(exit.cause) instanceof CommandFailed ? "finished" : "failed"
-      return Effect.flatMap(book.summary(id), (counted) => registry.note(id, { counted })).pipe(
-        Effect.andThen(registry.change({ runId: id, from: ["running"], to, actor, detail: stopped ? "stopped" : null })),
-        Effect.ignore
-      )
-    })
-  })
 
 /** `startWorkers` is called once there is something to dispatch: until then nothing in this process talks to Stripe. */
 const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: Effect.Effect<void, never, Scope.Scope>) {
@@ -148,8 +145,11 @@ const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: E
     yield* out(options.json ? JSON.stringify({ dryRun: true, rows: plan.rows, refused: notes.refusedRows }) : `${plan.rows} rows can be charged; nothing was sent or planned.`)
     return
   }
+  const { worker } = yield* PipelineOptions.fromConfig
+  const wish = { runId: id, source: options.file === "-" ? "-" : resolve(options.file), actor: options.actor, worker }
+  const work = charge(options, { id, notes, plan, startWorkers })
   yield* Effect.catchIf(
-    registered(options, id, charge(options, { id, notes, plan, startWorkers })).pipe(Effect.annotateLogs({ runId: id }), Effect.annotateSpans({ "purser.run_id": id })),
+    (yield* CommandRun).registered(wish, work, (error) => error._tag === "CommandFailed").pipe(Effect.annotateLogs({ runId: id }), Effect.annotateSpans({ "purser.run_id": id })),
     (error) => error._tag !== "CommandFailed",
     // From here on money may have moved: this is never "nothing was sent".
     (error) => Effect.fail(new CommandFailed({
@@ -175,12 +175,16 @@ const startWorkers = (worker: ChargeWorker["Service"], count: number) =>
 
 /** Runs a billing file to its end. */
 export const run = (options: RunOptions) => {
-  const base = BillingRun.layer.pipe(Layer.provideMerge(
+  const base = CommandRun.layer.pipe(Layer.provideMerge(BillingRun.layer), Layer.provideMerge(
     (options.dryRun ? transports.memory : transportOf(options)).pipe(Layer.provide(DeadLetters.layerSink), Layer.provideMerge(Stores.layerConfig))
   ))
-  if (options.dryRun || options.workers === 0) return Effect.scoped(program(options, Effect.void)).pipe(Effect.provide(base))
-  return Effect.flatMap(ChargeWorker, (worker) =>
-    Effect.scoped(Effect.andThen(beating(`run ${options.file}`), program(options, startWorkers(worker, options.workers))))).pipe(
-    Effect.provide(workerLayer.pipe(Layer.provideMerge(base), Layer.provideMerge(oneName("worker"))))
+  if (options.dryRun) return Effect.scoped(program(options, Effect.void)).pipe(Effect.provide(base))
+  const alive = beating(`run ${options.file}`)
+  const named = oneName("worker")
+  if (options.workers === 0) {
+    return Effect.scoped(Effect.andThen(alive, program(options, Effect.void))).pipe(Effect.provide(base.pipe(Layer.provideMerge(named))))
+  }
+  return Effect.flatMap(ChargeWorker, (worker) => Effect.scoped(Effect.andThen(alive, program(options, startWorkers(worker, options.workers))))).pipe(
+    Effect.provide(workerLayer.pipe(Layer.provideMerge(base), Layer.provideMerge(named)))
   )
 }

@@ -1,6 +1,6 @@
 /** `purser runs`: what one may do with billing runs that runners have in work. */
-import { type Currency, Money, type RunRecord, RunRegistry, type RunState } from "@purser/core"
-import { openRows, Runs, stagedDefinition, type RunView, type RunWish } from "@purser/engine"
+import { type Currency, Money, type RunRecord, RunRegistry, type RunState, standingOf } from "@purser/core"
+import { foregroundDefinition, openRows, Runs, stagedDefinition, type RunView, type RunWish } from "@purser/engine"
 import { Database } from "@purser/postgres"
 import { Runner, Stores } from "@purser/purser"
 import { DateTime, Effect, Layer, Stream } from "effect"
@@ -18,11 +18,15 @@ const sums = ({ counted }: RunView) =>
     `${Money.formatMinor(totals.reduce((sum, one) => sum + one.receivedMinor, 0n), currency as Currency)} of ${
       Money.formatMinor(totals.reduce((sum, one) => sum + one.amountMinor, 0n), currency as Currency)} ${currency}`).join(", ")
 
+/** Of a command that is not heard of any more. */
+const lostText = ({ lostSinceMs }: RunRecord) =>
+  lostSinceMs === null ? undefined : `its command was last heard of at ${time(lostSinceMs)}; the same command goes on with its rows`
+
 const lineOf = (view: RunView) => {
   const { run } = view
   const counts = countsOf(view.counted, 0, 0)
   return [
-    run.name, run.state, String(counts.rows), String(counts.succeeded), String(openRows(view.counted)), sums(view), run.runner ?? "", time(run.startedAtMs ?? run.createdAtMs), run.detail ?? ""
+    run.name, standingOf(run), String(counts.rows), String(counts.succeeded), String(openRows(view.counted)), sums(view), run.runner ?? "", time(run.startedAtMs ?? run.createdAtMs), lostText(run) ?? run.detail ?? ""
   ]
 }
 const header = ["run", "state", "rows", "paid", "open", "received", "runner", "since", ""]
@@ -30,6 +34,7 @@ const header = ["run", "state", "rows", "paid", "open", "received", "runner", "s
 /** A run for machines. */
 const jsonOf = ({ counted, run }: RunView) => ({
   ...run,
+  state: standingOf(run),
   counted: counted.map((one) => ({ ...one, amountMinor: Number(one.amountMinor), receivedMinor: Number(one.receivedMinor) })),
   counts: countsOf(counted, 0, 0)
 })
@@ -46,8 +51,9 @@ export const listRuns = (options: { readonly states: ReadonlyArray<RunState>; re
   }).pipe(onRuns)
 
 /** What a run that is parked at a step waits for. */
-const waitsFor = ({ state, step }: RunRecord) =>
-  step === null ? state === "waiting" ? "no step yet: waits for a runner" : "no step yet"
+const waitsFor = ({ definition, state, step }: RunRecord) =>
+  definition === foregroundDefinition ? "no step: its command has it in hand"
+    : step === null ? state === "waiting" ? "no step yet: waits for a runner" : "no step yet"
     : step.startsWith("hold/") ? `${step}: waits until it is resumed or canceled`
     : step.startsWith("wait/drain/") ? `${step}: waits until workers have settled what was sent`
     : step.startsWith("wait/") ? `${step}: waits until charges that are open are due again`
@@ -64,14 +70,14 @@ export const showRun = (name: string, json: boolean) =>
     yield* out(table(["at", "what", "who", ""], events.map(({ act, actor, atMs, detail }) => [time(atMs), act, actor, detail ?? ""])))
   }).pipe(onRuns)
 
-const told = ({ name, runId, state }: RunRecord) => `run ${name} (${runId}) is ${state}`
+const told = (run: RunRecord) => `run ${run.name} (${run.runId}) is ${standingOf(run)}`
 
 /** Follows a run to its end; the status says how it ended. */
 const follow = Effect.fnUntraced(function*(name: string, json: boolean) {
   const runs = yield* Runs
   yield* runs.watch(name).pipe(Stream.runForEach(({ counted, run }) => {
     const counts = countsOf(counted, 0, 0)
-    return json ? Effect.void : note(`${run.name}: ${run.state}, ${counts.rows - openRows(counted)} of ${counts.rows} settled, ${counts.succeeded} paid${run.step === null ? "" : ` (${run.step})`}`)
+    return json ? Effect.void : note(`${run.name}: ${standingOf(run)}, ${counts.rows - openRows(counted)} of ${counts.rows} settled, ${counts.succeeded} paid${run.step === null ? "" : ` (${run.step})`}`)
   }))
   const view = yield* runs.view(name)
   const counts = countsOf(view.counted, 0, 0)

@@ -133,12 +133,13 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
         one.note = note ?? null
       }),
     followed: ({ billingPeriod, currency, namespace }) =>
-      Effect.sync(() =>
-        [...rows.values()].filter(({ chargeKey, nextAttemptAtMs, request, state }) =>
-          request.namespace === namespace && request.billingPeriod === billingPeriod && request.currency === currency
-          && (openOf(chargeKey) !== undefined || (state === "declined" && nextAttemptAtMs !== null))
-        ).length
-      ),
+      Effect.sync(() => {
+        const under = [...rows.values()].filter(({ request }) =>
+          request.namespace === namespace && request.billingPeriod === billingPeriod && request.currency === currency)
+        const isAsked = ({ chargeKey, nextAttemptAtMs, state }: MemoryRow) => openOf(chargeKey) !== undefined || (state === "declined" && nextAttemptAtMs !== null)
+        const isUnseen = (row: MemoryRow) => row.dunningDue && row.state === "declined" && row.quarantine === null && !isAsked(row)
+        return { asked: under.filter(isAsked).length, unseen: under.filter(isUnseen).length }
+      }),
     moved: (afterId, limit) =>
       Effect.sync(() =>
         all().sort((a, b) => a.caseId < b.caseId ? -1 : 1).filter((one) => {

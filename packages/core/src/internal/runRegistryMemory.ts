@@ -1,8 +1,8 @@
 /** The register of runs over a map. */
 import { Clock, Effect } from "effect"
-import type { RunEvent, RunRecord, RunRegistry } from "../RunRegistry.ts"
+import { isRunOver, type RunEvent, type RunRecord, type RunRegistry } from "../RunRegistry.ts"
 
-const isOver = ({ state }: RunRecord) => state === "canceled" || state === "finished" || state === "failed"
+const isOver = ({ state }: RunRecord) => isRunOver(state)
 /** What no store of JSON could keep does not pass here either. */
 const stored = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null))
 
@@ -18,8 +18,8 @@ export const makeRunRegistryMemory: Effect.Effect<RunRegistry["Service"]> = Effe
         const known = found(run.name)
         if (known !== undefined) return { run: known.record, isNew: false }
         const record: RunRecord = {
-          ...run, params: stored(run.params), options: stored(run.options), round: 1, pauses: 0, runner: null, step: null, detail: null, counted: [],
-          createdAtMs: now(), startedAtMs: run.state === "running" ? now() : null, endedAtMs: null
+          ...run, params: stored(run.params), options: stored(run.options), round: 1, pauses: 0, runner: run.runner ?? null, step: null, detail: null, counted: [],
+          createdAtMs: now(), startedAtMs: run.state === "running" ? now() : null, endedAtMs: null, lostSinceMs: null
         }
         runs.set(run.runId, { record, events: [{ atMs: now(), act: run.state, actor: run.actor, detail: null }] })
         return { run: record, isNew: true }

@@ -114,6 +114,13 @@ export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.syn
         cap.closed = true
         return Effect.void
       }),
+    reopen: (input) =>
+      Effect.suspend(() => {
+        const cap = caps.get(keyOf(input))
+        if (cap === undefined) return missing(input)
+        cap.closed = false
+        return Effect.succeed(report(cap))
+      }),
     report: (billingPeriod) =>
       Effect.sync(() => [...caps.values()].filter((cap) => billingPeriod === undefined || cap.billingPeriod === billingPeriod).map(report))
   }

@@ -18,5 +18,6 @@ export const spendCapProxy: SpendCap["Service"] = {
   release: () => Effect.void,
   raise: () => elsewhere("raise", "purser vault raise"),
   close: () => elsewhere("close", "purser vault revoke"),
+  reopen: () => elsewhere("reopen", "purser vault create"),
   report: () => Effect.succeed([])
 }

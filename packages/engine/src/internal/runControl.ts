@@ -1,10 +1,10 @@
 /** What a runner does about a run beside its steps: it follows the register, and is patient with the stores. */
-import { type LedgerError, type RunRecord, RunRegistry } from "@purser/core"
+import { isRunOver, type LedgerError, type RunRecord, RunRegistry } from "@purser/core"
 import { Deferred, type Duration, Effect, Schedule, type Scope } from "effect"
 import type { DispatchStop } from "../RunDispatch.ts"
 import { WaitNote } from "./WaitNote.ts"
 
-const isHeld = (run: RunRecord | undefined) => run === undefined || run.state === "paused" || run.state === "canceling"
+const isHeld = (run: RunRecord | undefined) => run === undefined || run.state === "paused" || run.state === "canceling" || isRunOver(run.state)
 
 /** A stop that follows the register as long as the scope lasts. A register that cannot be read stops nothing. */
 export const followStop = Effect.fnUntraced(function*(runId: string, every: Duration.Duration): Effect.fn.Return<DispatchStop, never, RunRegistry | Scope.Scope> {

@@ -16,10 +16,10 @@ const verdictOf = (run: RunRecord | undefined): Verdict => run === undefined || 
 const skewMs = 600_000
 
 /** Rows that a worker holds or has to look after: they were sent. */
-const inWork = (summary: ReadonlyArray<RunStateTotal>) =>
+export const inWork = (summary: ReadonlyArray<RunStateTotal>) =>
   summary.filter(({ state }) => state === "claimed" || state === "attached").reduce((sum, { rows }) => sum + rows, 0)
 
-export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlEvery: Duration.Duration) {
+export const makeRunSteps = Effect.fnUntraced(function*(runner: string, { controlEvery, opensCases }: { readonly controlEvery: Duration.Duration; readonly opensCases: boolean }) {
   const registry = yield* RunRegistry
   const book = yield* RunLedger
   const stash = yield* RunStash
@@ -45,9 +45,21 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
     isPlanned: (runId: string) =>
       Effect.map(surely(book.summary(runId)), (summary) => summary.length > 0 && summary.every(({ state }) => state !== "staged")),
     lastLine: (runId: string) => surely(book.lastLine(runId)),
-    /** The line before the first one that is still to be charged; the last line where none is. */
-    beforeOpen: (runId: string, lastLine: number) =>
-      Effect.map(surely(book.pending(runId, 0, 1)), ([first]) => first === undefined ? lastLine : first.line - 1),
+    /** The lines that are still to be charged, up to one: as few ranges as hold them and no other row. */
+    left: Effect.fnUntraced(function*(runId: string, throughLine: number) {
+      const ranges: Array<{ afterLine: number; throughLine: number }> = []
+      for (let after = 0;;) {
+        const page = yield* surely(book.pending(runId, after, 1000))
+        for (const { line } of page) {
+          if (line > throughLine) return ranges
+          const last = ranges.at(-1)
+          if (last?.throughLine === line - 1) last.throughLine = line
+          else ranges.push({ afterLine: line - 1, throughLine: line })
+        }
+        if (page.length < 1000) return ranges
+        after = page.at(-1)!.line
+      }
+    }),
     planned: (runId: string) => surely(registry.change({ runId, from: ["waiting"], to: "planned", actor: runner })),
     verdict: (runId: string) => Effect.map(find(runId), verdictOf),
 
@@ -80,7 +92,7 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
         return inWork(counted)
       }),
 
-    /** The rows of some lines, as they stand. */
+    /** The rows of some lines that are dispatched, as they stand; those that were not sent come in the round that sends them. */
     rows: Effect.fnUntraced(function*(runId: string, { afterLine, throughLine }: { readonly afterLine: number; readonly throughLine: number }) {
       const rows: Array<RunRowReport> = []
       for (let after = afterLine; after < throughLine;) {
@@ -89,7 +101,8 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
         if (page.length === 0) break
         after = page.at(-1)!.line
       }
-      return rows
+      const inWork = rows.filter(({ state }) => state === "claimed" || state === "attached").length
+      return { settled: rows.filter(({ state }) => state !== "planned" && state !== "claimed" && state !== "attached"), inWork }
     }),
 
     /** The periods of the run against the account. Answers what remains, or why it could not be compared. */
@@ -109,17 +122,20 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, controlE
       return { differences: results.reduce((sum, one) => sum + (one.differences ?? 0), 0), problem: problem === "" ? null : problem }
     }),
 
-    /** No more charges for the periods of the run, except where declines are still asked for; answers what stays open, and why. */
+    /** No more charges for the periods of the run, except where declines are still asked for; answers what a person should know of it. */
     close: Effect.fnUntraced(function*(runId: string): Effect.fn.Return<string | null, SpendCapError> {
       const notes = yield* Effect.forEach(yield* surely(book.totals(runId)), Effect.fnUntraced(function*({ billingPeriod, currency, namespace }) {
         const scope = { billingPeriod, currency, namespace }
-        const followed = Option.isNone(dunning) ? 0 : yield* surely(dunning.value.followed(scope))
+        const { asked, unseen } = Option.isNone(dunning) ? { asked: 0, unseen: 0 } : yield* surely(dunning.value.followed(scope))
+        // Where cases are opened for declines, those that nobody has looked at get one soon: a new card would find the cap closed.
+        const followed = opensCases ? asked + unseen : asked
         if (followed > 0) return `the cap of ${billingPeriod} ${currency} stays open: ${followed} declined ${followed === 1 ? "charge is" : "charges are"} still asked for`
         yield* patiently(cap.close(scope))
-        return undefined
+        return unseen === 0 ? undefined
+          : `the cap of ${billingPeriod} ${currency} is closed over ${unseen} declined ${unseen === 1 ? "charge" : "charges"}: purser cap reopen opens it, if they are to be asked for again`
       }))
-      const open = notes.filter((note) => note !== undefined)
-      return open.length === 0 ? null : open.join("; ")
+      const told = notes.filter((note) => note !== undefined)
+      return told.length === 0 ? null : told.join("; ")
     }),
 
     /** Counts for the last time, and says how the round ended. */

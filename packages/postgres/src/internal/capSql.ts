@@ -47,6 +47,17 @@ select ${columns} from u
 union all
 select ${columns} from purser.caps where namespace = $1::text and billing_period = $2::text and currency = $3::text and closed`
 
+/** namespace, period, currency, actor, reason */
+export const reopen = `with u as (
+  update purser.caps set closed = false
+  where namespace = $1::text and billing_period = $2::text and currency = $3::text and closed
+  returning ${columns}
+),
+e as (${writeEvent("reopened", "u", "$4::text", "$5::text")})
+select ${columns} from u
+union all
+select ${columns} from purser.caps where namespace = $1::text and billing_period = $2::text and currency = $3::text and not closed`
+
 /** period, or null for all */
 export const report = `select ${columns} from purser.caps where $1::text is null or billing_period = $1::text
 order by namespace, billing_period, currency`

@@ -66,12 +66,16 @@ where case_id = $1::text and step = $2::integer`
 const inScope = `c.namespace = $1::text and c.billing_period = $2::text and c.currency = $3::text`
 
 /** namespace, period, currency */
-export const followed = `select count(*)::integer as followed from (
+export const followed = `with asked as (
   select d.charge_key from purser.dunning_cases d cross join lateral (select * from purser.charges c where c.charge_key = d.charge_key offset 0) c
   where d.state = 'open' and ${inScope}
   union
   select c.charge_key from purser.charges c where c.next_attempt_at is not null and c.state = 'declined' and ${inScope}
-) f`
+)
+select (select count(*) from asked)::integer as asked, (
+  select count(*) from purser.charges c where c.dunning_due and c.state = 'declined' and c.quarantine is null and ${inScope}
+    and not exists (select 1 from asked where asked.charge_key = c.charge_key)
+)::integer as unseen`
 
 /** after, limit */
 export const moved = `select d.case_id, d.step

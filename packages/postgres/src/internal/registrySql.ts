@@ -1,25 +1,40 @@
 /** The statements of the register of runs, of the stash and of the schedules. */
+import { commandDefinition } from "@purser/core"
+
+/** States that only a further round leaves. */
+export const over = `'canceled', 'interrupted', 'finished', 'failed'`
 
 const ms = (column: string) => `(extract(epoch from ${column}) * 1000)::float8 as ${column}_ms`
 
-const columns = `run_id, name, state, definition, params::text as params, options::text as options, round, pauses, runner, step, detail, counted::text as counted,
-  actor, ${ms("created_at")}, ${ms("started_at")}, ${ms("ended_at")}`
+/** A process that began under the name of another one does not speak for that one's runs. */
+export const isLost = (run: string) => `(${run}.definition = '${commandDefinition}' and ${run}.ended_at is null and not exists (
+  select 1 from purser.workers w where w.worker = ${run}.runner and w.stopped_at is null and w.started_at <= ${run}.created_at
+    and w.beat_at > purser.now() - interval '20 seconds'))`
 
-/** run, name, state, definition, params, options, actor. No row where the name is given. */
+/** When it was last heard of; when it was registered, if never. */
+export const lastHeard = (run: string) =>
+  `greatest(${run}.created_at, (select w.beat_at from purser.workers w where w.worker = ${run}.runner and w.started_at <= ${run}.created_at))`
+
+const columnsOf = (run: string) => `run_id, name, state, definition, params::text as params, options::text as options, round, pauses, runner, step, detail, counted::text as counted,
+  actor, ${ms("created_at")}, ${ms("started_at")}, ${ms("ended_at")},
+  case when ${isLost(run)} then (extract(epoch from ${lastHeard(run)}) * 1000)::float8 end as lost_since_ms`
+
+/** run, name, state, definition, params, options, actor, runner or null. No row where the name is given. */
 export const register = `with n as (
-  insert into purser.run_registry (run_id, name, state, definition, params, options, actor, created_at, started_at)
-  values ($1::text, $2::text, $3::text, $4::text, $5::text::jsonb, $6::text::jsonb, $7::text, purser.now(),
+  insert into purser.run_registry (run_id, name, state, definition, params, options, actor, runner, created_at, started_at)
+  values ($1::text, $2::text, $3::text, $4::text, $5::text::jsonb, $6::text::jsonb, $7::text, $8::text, purser.now(),
     case when $3::text = 'running' then purser.now() end)
   on conflict (name) do nothing returning *
 ), e as (
   insert into purser.run_events (run_id, at, act, actor) select run_id, created_at, state, actor from n
-) select ${columns} from n`
+) select ${columnsOf("n")} from n`
 
 /** name or run */
-export const find = `select ${columns} from purser.run_registry where run_id = $1::text or name = $1::text order by run_id = $1::text desc limit 1`
+export const find = `select ${columnsOf("r")} from purser.run_registry r where run_id = $1::text or name = $1::text order by run_id = $1::text desc limit 1`
 
 /** states or null, limit */
-export const list = `select ${columns} from purser.run_registry where $1::text[] is null or state = any($1::text[])
+export const list = `select ${columnsOf("r")} from purser.run_registry r
+where $1::text[] is null or case when ${isLost("r")} then 'interrupted' else state end = any($1::text[])
 order by created_at desc, run_id limit $2::integer`
 
 /** run, from, to, actor, detail, whether the detail is told */
@@ -28,19 +43,19 @@ export const change = `with u as (
     detail = case when $6::boolean then $5::text else detail end,
     pauses = pauses + case when $3::text = 'paused' then 1 else 0 end,
     started_at = coalesce(started_at, case when $3::text = 'running' then purser.now() end),
-    ended_at = case when $3::text in ('canceled', 'finished', 'failed') then purser.now() end
+    ended_at = case when $3::text in (${over}) then purser.now() end
   where run_id = $1::text and state = any($2::text[]) returning *
 ), e as (
   insert into purser.run_events (run_id, at, act, actor, detail) select run_id, purser.now(), state, $4::text, $5::text from u
-) select ${columns} from u`
+) select ${columnsOf("u")} from u`
 
 /** run, params, actor */
 export const extend = `with u as (
   update purser.run_registry set state = 'waiting', round = round + 1, params = $2::text::jsonb, detail = null, ended_at = null
-  where run_id = $1::text and state in ('canceled', 'finished', 'failed') returning *
+  where run_id = $1::text and state in (${over}) returning *
 ), e as (
   insert into purser.run_events (run_id, at, act, actor) select run_id, purser.now(), 'extended', $3::text from u
-) select ${columns} from u`
+) select ${columnsOf("u")} from u`
 
 /** run, runner, step, detail, whether the detail is told, counted; null leaves what is there. */
 export const note = `with b as (

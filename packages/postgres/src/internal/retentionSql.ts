@@ -1,4 +1,5 @@
 /** The statements of retention. Each deletes a bounded number of things, or counts all of them. */
+import { isLost, lastHeard, over } from "./registrySql.ts"
 
 /** What the tables of the workflow engine begin with. */
 export const engineTables = "purser_cluster"
@@ -43,11 +44,14 @@ select (select count(*) from v) as things, (select count(*) from v) + (select co
 const ended = (column: string) => `${column} < purser.now() - make_interval(secs => $1::float8)`
 
 /** Seconds, limit, whether to delete. A run stays while one of its charges may still move, waits for a person, or is in an open conflict. */
-export const pruneRuns = `with old as (
-  select run_id from purser.run_registry where state in ('canceled', 'finished', 'failed') and ${ended("ended_at")}
+export const pruneRuns = `with ended as (
+  select g.run_id, g.state in (${over}) and ${ended("g.ended_at")} or ${isLost("g")} and ${ended(lastHeard("g"))} as is_old from purser.run_registry g
+),
+old as (
+  select run_id from ended where is_old
   union
   select r.run_id from purser.runs r where r.state in ('finished', 'stopped') and ${ended("r.finished_at")}
-    and not exists (select 1 from purser.run_registry g where g.run_id = r.run_id and not (g.state in ('canceled', 'finished', 'failed') and ${ended("g.ended_at")}))
+    and not exists (select 1 from ended g where g.run_id = r.run_id and not g.is_old)
 ),
 v as (
   select o.run_id from old o where not exists (
@@ -63,6 +67,19 @@ gone_events as (delete from purser.run_events where $3::boolean and run_id in (s
 gone_stash as (delete from purser.run_stash where $3::boolean and run_id in (select run_id from v)),
 gone_registry as (delete from purser.run_registry where $3::boolean and run_id in (select run_id from v))
 select (select count(*) from v) as things, (select rows from w) as rows`
+
+/**
+ * Seconds, limit, whether to delete. Cases that ended, with their workflow. The last case of a charge that is not paid stays: another one
+ * takes the number after it, and an id that was given twice would be taken for a repeat.
+ */
+export const pruneDunning = `with v as (
+  select d.case_id from purser.dunning_cases d where d.state <> 'open' and d.workflow = 'over' and ${ended("d.closed_at")} and (
+    exists (select 1 from purser.dunning_cases n where n.charge_key = d.charge_key and n.number > d.number)
+    or exists (select 1 from purser.charges c where c.charge_key = d.charge_key and c.state = 'succeeded' and c.quarantine is null))
+  order by d.case_id limit $2::integer
+),
+gone as (delete from purser.dunning_cases where $3::boolean and case_id in (select case_id from v))
+select (select count(*) from v) as things, (select count(*) from v) as rows`
 
 /** Seconds, limit, whether to delete. Events that were dealt with. */
 export const pruneWebhooks = `with v as (

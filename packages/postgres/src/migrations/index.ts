@@ -12,6 +12,7 @@ import addMovementCharge from "./0009_add_movement_charge.ts"
 import createRunRegistry from "./0010_create_run_registry.ts"
 import createDunning from "./0011_create_dunning.ts"
 import createConsole from "./0012_create_console.ts"
+import reopenCaps from "./0013_reopen_caps.ts"
 import extendConsole from "./0014_extend_console.ts"
 
 /** Keys are `0001_verb_noun`, in the order in which they run. */
