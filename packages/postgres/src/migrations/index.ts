@@ -29,5 +29,6 @@ export const migrations: MigrationRecord = {
   "0010_create_run_registry": createRunRegistry,
   "0011_create_dunning": createDunning,
   "0012_create_console": createConsole,
+  "0013_reopen_caps": reopenCaps,
   "0014_extend_console": extendConsole
 }
