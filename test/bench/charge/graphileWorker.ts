@@ -13,9 +13,9 @@ export const program: Program = {
   name: "graphile-worker",
   open: async (setting) => {
     const pgPool = new pg.Pool({ connectionString: setting.databaseUrl, max: 10 })
+    pgPool.on("error", (error) => { throw error })
     const { close, post } = makePost(setting)
-    let left = 0
-    let done: () => void = () => undefined
+    const open = new Map<string, () => void>()
     const utils = await makeWorkerUtils({ pgPool, logger: silent })
     await utils.migrate()
     const runner = await run({
@@ -28,20 +28,20 @@ export const program: Program = {
         charge: async (payload) => {
           const job = payload as Job
           await post(job.customerId, job)
-          if (--left === 0) done()
+          open.get(job.customerId)!()
         }
       }
     })
     return {
       charge: async (jobs) => {
-        left = jobs.length
-        const finished = new Promise<void>((resolve) => done = resolve)
+        const finished = Promise.all(jobs.map(({ customerId }) => new Promise<void>((resolve) => open.set(customerId, resolve))))
         for (let at = 0; at < jobs.length; at += batchOf) {
           await utils.addJobs(jobs.slice(at, at + batchOf).map((job) => ({ identifier: "charge", payload: job, jobKey: job.customerId, maxAttempts: 25 })))
         }
         await finished
-        // The last completions are on their way.
-        for (;;) {
+        for (const { customerId } of jobs) open.delete(customerId)
+        // The completions of the last jobs are on their way; one alone is called done when it has its answer.
+        while (jobs.length > 1) {
           const { rows } = await pgPool.query<{ readonly jobs: string }>("select count(*) as jobs from graphile_worker.jobs")
           if (rows[0]!.jobs === "0") return
         }

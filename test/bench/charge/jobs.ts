@@ -53,7 +53,7 @@ export const makePost = ({ inFlight, postUrl }: Setting) => {
 }
 
 /** Jobs by as many loops as may be under way. */
-export const eachOf = async (jobs: ReadonlyArray<Job>, inFlight: number, charge: (job: Job) => Promise<unknown>): Promise<void> => {
+export const eachOf = async <J>(jobs: ReadonlyArray<J>, inFlight: number, charge: (job: J) => Promise<unknown>): Promise<void> => {
   let at = 0
   await Promise.all(Array.from({ length: Math.min(inFlight, jobs.length) }, async () => {
     while (at < jobs.length) await charge(jobs[at++]!)

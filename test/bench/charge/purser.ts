@@ -23,7 +23,8 @@ const standing = (order: GatewayOrder, id: string, chargeId: string | null): Gat
   decline: null
 })
 
-const layerGateway = (setting: Setting) =>
+/** The gateway of one call: `create` makes nothing, `confirm` is the call. */
+export const layerGateway = (setting: Setting) =>
   Layer.effect(ChargeGateway, Effect.map(
     Effect.acquireRelease(Effect.sync(() => makePost(setting)), ({ close }) => Effect.promise(close)),
     ({ post }) => {
@@ -31,6 +32,7 @@ const layerGateway = (setting: Setting) =>
       const unsent = (order: GatewayOrder) => Effect.succeed(standing(order, idOf(order), null))
       return ChargeGateway.of({
         name: "one-call",
+        unsent: (order) => standing(order, idOf(order), null),
         create: unsent,
         find: () => Effect.succeed(undefined),
         retrieve: unsent,

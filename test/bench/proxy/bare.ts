@@ -1,5 +1,5 @@
 /** A reverse proxy that does nothing: the same server and the same client as the spend-cap proxy, and no decision. Prints its port. */
-import { Pool } from "@effect/platform-node/Undici"
+import { Pool } from "undici"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 

@@ -56,7 +56,10 @@ export const paid = ({ amountMinor, chargeKey }: ChargeRequest) =>
 export const window = 1000
 
 /** The patterns (raw zeromq.js has no broker: `majordomo` is compared with its DEALER and ROUTER), and what is measured on each: raw zeromq.js, a service, a service in batches, charges. */
-export const patterns = ["router-dealer", "push-pull", "req-rep", "majordomo"] as const
+export const patterns = ["router-dealer", "push-pull", "req-rep", "pub-sub", "majordomo"] as const
 export const programs = ["raw", "service", "batch", "charges"] as const
 export type Pattern = (typeof patterns)[number]
 export type Program = (typeof programs)[number]
+
+/** Requests under way on a pattern. */
+export const windowOf = (pattern: Pattern): number => pattern === "req-rep" ? 1 : window

@@ -2,17 +2,24 @@
 import { ChargeClient, ChargeServer } from "@purser/core"
 import { Broker, Majordomo, PushPull, ReqRep, RouterDealer, ZmqTransport } from "@purser/transport-zeromq"
 import { Context, Effect, Layer, Logger, type Scope } from "effect"
-import { chargeOf, order, type Order, orderOf, paid, type Pattern, type Program, replyTo, window } from "./messages.ts"
+import { chargeOf, order, type Order, orderOf, paid, type Pattern, type Program, replyTo, window, windowOf } from "./messages.ts"
 
 const services = { "router-dealer": RouterDealer, "push-pull": PushPull, "req-rep": ReqRep, majordomo: Majordomo } as const
 const layers = {
   "router-dealer": [ZmqTransport.layerRouterDealerClient, ZmqTransport.layerRouterDealerServer],
   "push-pull": [ZmqTransport.layerPushPullClient, ZmqTransport.layerPushPullServer],
   "req-rep": [ZmqTransport.layerReqRepClient, ZmqTransport.layerReqRepServer],
+  "pub-sub": [ZmqTransport.layerPubSubClient, ZmqTransport.layerPubSubServer],
   majordomo: [ZmqTransport.layerMajordomoClient, ZmqTransport.layerMajordomoServer]
 } as const
 
 const service = "bench"
+
+/** A publisher asks nobody in particular, so that it has charges and no service. */
+const serviceOf = (pattern: Pattern) => {
+  if (pattern === "pub-sub") throw new Error("pub-sub has no service: measure its charges")
+  return services[pattern]
+}
 
 /** Serves for ever. */
 export const serveOurs = (pattern: Pattern, program: Program, endpoint: string): Effect.Effect<unknown, unknown> =>
@@ -22,7 +29,7 @@ export const serveOurs = (pattern: Pattern, program: Program, endpoint: string):
 const work = (pattern: Pattern, program: Program, endpoint: string): Effect.Effect<unknown, unknown> =>
   program === "charges"
     ? Effect.flatMap(ChargeServer, (server) => server.serve((request) => Effect.succeed(paid(request)))).pipe(Effect.provide(layers[pattern][1]({ endpoint })))
-    : services[pattern].serve({ ...order, endpoint, service }, (request) => Effect.succeed(replyTo(request)))
+    : serviceOf(pattern).serve({ ...order, endpoint, service }, (request) => Effect.succeed(replyTo(request)))
 
 /** As many callers as may be in flight, each with one request after the other. */
 const each = (callers: number, request: (index: number) => Effect.Effect<unknown, unknown>) => (count: number) => {
@@ -48,7 +55,7 @@ const inBatches = (requestAll: (orders: ReadonlyArray<Order>) => Effect.Effect<u
 
 /** Sends a number of messages and waits for the answers. */
 export const connectOurs = Effect.fnUntraced(function*(pattern: Pattern, program: Program, endpoint: string, most: number): Effect.fn.Return<(count: number) => Effect.Effect<unknown, unknown>, unknown, Scope.Scope> {
-  const concurrency = pattern === "req-rep" ? 1 : window
+  const concurrency = windowOf(pattern)
   const options = { endpoint, window, sockets: 1 }
   if (program === "charges") {
     const client = Context.get(yield* Layer.build(layers[pattern][0](options)), ChargeClient)
@@ -56,7 +63,7 @@ export const connectOurs = Effect.fnUntraced(function*(pattern: Pattern, program
     const charges = Array.from({ length: most }, (_, index) => chargeOf(index))
     return each(concurrency, (index) => client.submit(charges[index]!))
   }
-  const { request, requestAll } = yield* services[pattern].client({ ...order, ...options, service })
+  const { request, requestAll } = yield* serviceOf(pattern).client({ ...order, ...options, service })
   if (program === "batch") return inBatches(requestAll)
   return each(concurrency, (index) => request(orderOf(index)))
 })

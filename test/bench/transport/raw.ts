@@ -22,10 +22,16 @@ export const serveRaw = async (pattern: Pattern, endpoint: string, back: string)
     await router.bind(endpoint)
     for await (const [peer, body] of router) await router.send([peer!, answer(body)])
   }
-  const pull = new zmq.Pull({ receiveHighWaterMark: 0 })
-  await pull.bind(endpoint)
   const push = new zmq.Push({ sendHighWaterMark: 0 })
   push.connect(back)
+  if (pattern === "pub-sub") {
+    const subscriber = new zmq.Subscriber({ receiveHighWaterMark: 0 })
+    await subscriber.bind(endpoint)
+    subscriber.subscribe()
+    for await (const [body] of subscriber) await push.send(answer(body))
+  }
+  const pull = new zmq.Pull({ receiveHighWaterMark: 0 })
+  await pull.bind(endpoint)
   for await (const [body] of pull) await push.send(answer(body))
 }
 
@@ -72,6 +78,15 @@ export const connectRaw = async (pattern: Pattern, endpoint: string, back: strin
   }
   const pull = new zmq.Pull({ receiveHighWaterMark: 0 })
   await pull.bind(back)
+  if (pattern === "pub-sub") {
+    const publisher = new zmq.Publisher({ sendHighWaterMark: 0 })
+    publisher.connect(endpoint)
+    // Who subscribes late has missed what was sent before: asked until somebody answers. Late answers to it count for nothing.
+    const asking = setInterval(() => void publisher.send(JSON.stringify({ ...orderOf(0), id: -1 })), 20)
+    await pull.receive()
+    clearInterval(asking)
+    return windowed({ send: (text) => publisher.send(text), receive: () => pull.receive() })
+  }
   const push = new zmq.Push({ sendHighWaterMark: 0 })
   push.connect(endpoint)
   return windowed({ send: (text) => push.send(text), receive: () => pull.receive() })

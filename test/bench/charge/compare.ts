@@ -1,0 +1,81 @@
+/**
+ * Programs that charge, one after the other on one PostgreSQL and against one local server. A charge is one row before the
+ * call and its answer after it, both durable. Statements and fsyncs are the server's own counts, also those of its background.
+ */
+import { beside, openSide, startServer } from "../support/children.ts"
+import type { Worked } from "../support/side.ts"
+import { type Bench, type Cost, type Figure, inTurns } from "../support/Suite.ts"
+import type { Setting } from "./jobs.ts"
+import type { ProgramName } from "./programs.ts"
+
+/** What is compared. */
+export interface Comparison<P extends ProgramName> {
+  readonly programs: ReadonlyArray<P>
+  readonly count: number
+  /** Fewer jobs for who needs longer. */
+  readonly counts?: Partial<Record<P, number>>
+  readonly inFlight: number
+  readonly latencyMs: number
+}
+
+/** One measurement. */
+export interface Charged {
+  readonly perSecond: number
+  readonly cost: Cost
+}
+
+/** The charge server, answering after a time. */
+export const withChargeServer = async <A>(latencyMs: number, use: (postUrl: string) => Promise<A>): Promise<A> => {
+  const { said, stop } = await startServer([beside(import.meta.url, "server.ts"), String(latencyMs)], /\n/)
+  return use(said.trim()).finally(stop)
+}
+
+/** Programs at once, each in a process of its own with its part of the jobs; the time is from the start of the first to the end of the last. */
+export const chargeSidesOf = async (bench: Pick<Bench, "server">, names: ReadonlyArray<ProgramName>, count: number, setting: Setting): Promise<Charged> => {
+  const part = Math.ceil(count / names.length)
+  const lifetime = await bench.server.counting()
+  const sides = names.map((name, index) =>
+    openSide(beside(import.meta.url, "side.ts"), [name, String(part), JSON.stringify({ ...setting, run: `${setting.run}n${index}`, inFlight: Math.ceil(setting.inFlight / names.length) })]))
+  await Promise.all(sides.map((side) => side.heard()))
+  const counted = await bench.server.counting()
+  const beganMs = performance.now()
+  for (const side of sides) side.send("go")
+  const worked = await Promise.all(sides.map((side) => side.heard<Worked>()))
+  const tookMs = Math.max(performance.now() - beganMs, ...worked.map((one) => one.tookMs))
+  const cost = await counted(part * names.length)
+  await Promise.all(sides.map((side) => side.end()))
+  // With those of the jobs that warmed up; see `counting`.
+  const { fsyncs } = await lifetime(part * names.length + names.length * Math.ceil(part / 2))
+  const alone = worked.length === 1
+  return {
+    perSecond: part * names.length * 1000 / (alone ? worked[0]!.tookMs : tookMs),
+    cost: {
+      ...cost,
+      fsyncs: fsyncs!,
+      cpuMicros: worked.reduce((sum, one) => sum + one.cpuMicros, 0) / worked.length,
+      peakRssMb: Math.max(...worked.map((one) => one.peakRssMb))
+    }
+  }
+}
+
+/** Measures each program once a round. */
+export const compareCharges = async <P extends ProgramName>(bench: Pick<Bench, "server" | "rounds" | "say">, { count, counts, inFlight, latencyMs, programs }: Comparison<P>): Promise<Record<P, Array<Charged>>> => {
+  const databaseUrl = await bench.server.newDatabase()
+  return withChargeServer(latencyMs, (postUrl) =>
+    inTurns(programs, bench.rounds, async (name, round) => {
+      const charged = await chargeSidesOf(bench, [name], counts?.[name] ?? count, { databaseUrl, postUrl, inFlight, run: `${process.pid}r${round}${name}l${latencyMs}` })
+      bench.say(`${name} ${charged.perSecond.toFixed(0)}/s`)
+      return charged
+    }))
+}
+
+export const rates = (charged: ReadonlyArray<Charged>): ReadonlyArray<number> => charged.map(({ perSecond }) => perSecond)
+
+/** The figures of a comparison; programs whose database is not the server have no counts of it. */
+export const figuresOf = <P extends string>(found: Record<P, ReadonlyArray<Charged>>, label: (program: P) => string = (program) => program, elsewhere: ReadonlyArray<P> = []): ReadonlyArray<Figure> =>
+  (Object.keys(found) as Array<P>).map((program) => ({
+    program: label(program),
+    what: "charges/s",
+    values: rates(found[program]),
+    cost: found[program].map(({ cost }) => elsewhere.includes(program) ? { cpuMicros: cost.cpuMicros!, peakRssMb: cost.peakRssMb! } : cost)
+  }))

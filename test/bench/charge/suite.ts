@@ -1,0 +1,105 @@
+/** One charge, whole way: claim, one POST, settle; and the same with answers that take their time. */
+import { type Bench, type Found, inTurns, ratios, type Suite } from "../support/Suite.ts"
+import { spread } from "../support/spread.ts"
+import { chargeSidesOf, compareCharges, figuresOf, rates, withChargeServer } from "./compare.ts"
+
+const peers = ["graphile-worker", "pg-boss"] as const
+
+/** `charge`: all peers at answers without delay. */
+export const charge: Suite = {
+  name: "charge",
+  title: "One charge, whole way",
+  run: async (bench) => {
+    const [count, inFlight] = [bench.count(8000, 5000), 256]
+    const found = await compareCharges(bench, {
+      programs: ["post", "by-hand-batched", "by-hand-single", ...peers, "dbos", "purser"],
+      count,
+      counts: { dbos: Math.ceil(count / 8), "by-hand-single": Math.ceil(count / 2) },
+      inFlight,
+      latencyMs: 0
+    })
+    const purser = rates(found.purser)
+    const best = found.purser.map((_, round) => Math.max(...peers.map((peer) => found[peer][round]!.perSecond)))
+    return {
+      setting: `${count} charges a round, ${inFlight} under way, answers at once`,
+      figures: figuresOf(found),
+      goals: [
+        { what: "purser ÷ by hand, batched", wanted: { atLeast: 0.85 }, values: ratios(purser, rates(found["by-hand-batched"])) },
+        { what: "purser ÷ the better of graphile-worker and pg-boss", wanted: { atLeast: 1.2 }, values: ratios(purser, best) },
+        { what: "purser ÷ DBOS", wanted: { atLeast: 15 }, values: ratios(purser, rates(found.dbos)) }
+      ]
+    }
+  }
+}
+
+const waits = async (bench: Bench, latencyMs: number, inFlight: number, waves: number) => {
+  const idealPerSecond = inFlight * 1000 / latencyMs
+  const found = await compareCharges(bench, { programs: ["by-hand-batched", "purser"], count: waves * inFlight, inFlight, latencyMs })
+  const label = (program: string) => `${program}, ${latencyMs} ms, ${inFlight} under way`
+  return {
+    figures: [...figuresOf(found, label), { program: label("ideal"), what: "charges/s", values: [idealPerSecond] }],
+    goals: [{ what: `purser ÷ ideal at ${latencyMs} ms, ${inFlight} under way`, wanted: { atLeast: 0.95 }, values: rates(found.purser).map((rate) => rate / idealPerSecond) }]
+  }
+}
+
+/** `waiting`: answers after 50 and 300 ms, at a rate that leaves the machine room. */
+export const waiting: Suite = {
+  name: "waiting",
+  title: "Answers after 50 ms and 300 ms",
+  run: async (bench) => {
+    const seconds = bench.count(5, 3)
+    const found = [
+      await waits(bench, 50, 64, Math.max(1, Math.round(seconds * 1000 / 50))),
+      await waits(bench, 300, 256, Math.max(1, Math.round(seconds * 1000 / 300)))
+    ]
+    return {
+      setting: `whole waves of calls for about ${seconds} s a round; the ideal is what is under way ÷ the time of an answer`,
+      figures: found.flatMap(({ figures }) => figures),
+      goals: found.flatMap(({ goals }) => goals)
+    }
+  }
+}
+
+/** `embedded`: PGlite in the process instead of the server. */
+export const embedded: Suite = {
+  name: "embedded",
+  title: "The embedded database",
+  run: async (bench): Promise<Found> => {
+    const [count, inFlight] = [bench.count(8000, 4000), 256]
+    const found = await compareCharges(bench, { programs: ["purser", "purser-embedded"], count, inFlight, latencyMs: 0 })
+    return {
+      setting: `${count} charges a round, ${inFlight} under way, answers at once; both with fsync`,
+      figures: figuresOf<"purser" | "purser-embedded">(found, (program) => program === "purser" ? "purser on PostgreSQL" : "purser, embedded", ["purser-embedded"]),
+      goals: [{ what: "embedded ÷ PostgreSQL", wanted: { atLeast: 0.4 }, values: ratios(rates(found["purser-embedded"]), rates(found.purser)) }]
+    }
+  }
+}
+
+/** `scale`: the same jobs by one, two and four processes. */
+export const scale: Suite = {
+  name: "scale",
+  title: "Processes on one PostgreSQL",
+  run: async (bench) => {
+    const [count, inFlight, latencyMs] = [bench.count(12_000, 6000), 512, 50]
+    const databaseUrl = await bench.server.newDatabase()
+    const found = await withChargeServer(latencyMs, (postUrl) =>
+      inTurns(["1", "2", "4"], bench.rounds, async (processes, round) => {
+        const charged = await chargeSidesOf(bench, Array.from({ length: Number(processes) }, () => "purser" as const), count, {
+          databaseUrl, postUrl, inFlight, run: `${process.pid}r${round}p${processes}`
+        })
+        bench.say(`${processes} processes ${charged.perSecond.toFixed(0)}/s`)
+        return charged
+      }))
+    const [one, four] = [found["1"], found["4"]]
+    return {
+      setting: `${count} charges a round under one cap, ${inFlight} under way in all, answers after ${latencyMs} ms (at most ${inFlight * 1000 / latencyMs}/s)`,
+      figures: figuresOf(found, (processes) => `${processes} ${processes === "1" ? "process" : "processes"}`),
+      goals: [{
+        what: "4 processes ÷ 1 process",
+        wanted: { atLeast: 0.95 },
+        values: ratios(rates(four), rates(one)),
+        detail: `processor time of a charge: ${spread(one.map(({ cost }) => cost.cpuMicros!)).median.toFixed(0)} µs with one process, ${spread(four.map(({ cost }) => cost.cpuMicros!)).median.toFixed(0)} µs with four`
+      }]
+    }
+  }
+}

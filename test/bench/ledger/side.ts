@@ -1,0 +1,97 @@
+/**
+ * The ledger alone: `side.ts PROGRAM COUNT RUN DATABASE_URL` claims as many charges as told, and settles them. `purser` asks
+ * through the contract, fiber by fiber; `pre-built` sends batches of 256 rows that were written before the clock began, the
+ * same rows and lines of trail, without any look at what is there.
+ */
+import { type ClaimAnswer, Ledger, Succeeded } from "@purser/core"
+import { Database, Migrations, PgLedger } from "@purser/postgres"
+import { chargeFor } from "@purser/testkit/chargeFor"
+import { Effect, Layer, ManagedRuntime, Redacted } from "effect"
+import pg from "pg"
+import { heard, say, timed, type Worked } from "../support/side.ts"
+
+const [program, countText, run, databaseUrl] = process.argv.slice(2) as [string, string, string, string]
+const count = Number(countText)
+const batchOf = 256
+/** Calls under way: a full batch on its way, and one that gathers. */
+const callers = 1024
+
+interface Ready {
+  readonly claim: () => Promise<unknown>
+  readonly settle: () => Promise<unknown>
+}
+
+const requestsOf = (name: string, many: number) => Array.from({ length: many }, (_, index) => chargeFor(`${run}${name}${index}`, "2026-07", { amountMinor: 1000 + index % 9000, allowFuture: false }))
+
+const openOurs = async () => {
+  const runtime = ManagedRuntime.make(PgLedger.layer.pipe(Layer.provideMerge(Layer.provideMerge(Migrations.layer, Database.layerUrl(Redacted.make(databaseUrl))))))
+  const ledger = await runtime.runPromise(Ledger)
+  const all = <A, B>(inputs: ReadonlyArray<A>, call: (input: A, index: number) => Effect.Effect<B, unknown>) => runtime.runPromise(Effect.forEach(inputs, call, { concurrency: callers }))
+  return (name: string, many: number): Ready => {
+    const requests = requestsOf(name, many)
+    let claims: ReadonlyArray<ClaimAnswer> = []
+    return {
+      claim: async () => claims = await all(requests, (request) => ledger.claim(request, "bench")),
+      settle: () =>
+        all(claims, (claim, index) => {
+          if (claim._tag !== "Claimed") return Effect.die(new Error(claim._tag))
+          const { chargeKey } = requests[index]!
+          return ledger.settle({
+            lease: claim.charge.lease,
+            attempt: claim.charge.attempt,
+            paymentIntentId: null,
+            outcome: new Succeeded({ chargeKey, alreadySettled: false, paymentIntentId: `pi_${chargeKey}`, chargeId: `ch_${chargeKey}`, amountReceivedMinor: requests[index]!.amountMinor })
+          })
+        })
+    }
+  }
+}
+
+const claimRows = `with n as (
+  insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, payment_method, state,
+    lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
+  select *, 'claimed', 'bench', 1, now() + interval '15 seconds', now(), now(), now()
+  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[]) returning charge_key, lease_epoch, attempt
+), e as (insert into purser.charge_events (charge_key, seq, at, to_state, worker, attempt) select charge_key, 1, now(), 'claimed', 'bench', attempt from n)
+select * from n`
+const settleRows = `with u as (
+  update purser.charges c set state = 'succeeded', outcome_payment_intent_id = i.intent, charge_id = i.charge, received_minor = c.amount_minor, lease_until = null,
+    settled_at = now(), event_seq = c.event_seq + 1, updated_at = now()
+  from unnest($1::text[], $2::text[], $3::text[]) as i(key, intent, charge) where c.charge_key = i.key returning c.charge_key, c.event_seq, c.attempt
+), e as (insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt) select charge_key, event_seq, now(), 'claimed', 'succeeded', 'bench', attempt from u)
+select * from u`
+
+const openPrebuilt = async () => {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  const list = (texts: ReadonlyArray<string | number>) => `{${texts.join(",")}}`
+  return (name: string, many: number): Ready => {
+    const requests = requestsOf(name, many)
+    const batches = Array.from({ length: Math.ceil(many / batchOf) }, (_, index) => requests.slice(index * batchOf, (index + 1) * batchOf))
+    const keys = batches.map((batch) => list(batch.map(({ chargeKey }) => chargeKey)))
+    const claims = batches.map((batch, index) => [
+      keys[index], list(batch.map((one) => one.namespace)), list(batch.map((one) => one.customerId)), list(batch.map((one) => one.billingPeriod)), list(batch.map((one) => one.amountMinor)),
+      list(batch.map((one) => one.currency)), list(batch.map((one) => one.stripeCustomerId)), list(batch.map((one) => one.paymentMethod!))
+    ])
+    const settles = batches.map((batch, index) => [keys[index], list(batch.map(({ chargeKey }) => `pi_${chargeKey}`)), list(batch.map(({ chargeKey }) => `ch_${chargeKey}`))])
+    const each = async (name: string, text: string, values: ReadonlyArray<ReadonlyArray<unknown>>) => {
+      for (const one of values) await client.query({ name, text, values: [...one] })
+    }
+    return { claim: () => each("claim", claimRows, claims), settle: () => each("settle", settleRows, settles) }
+  }
+}
+
+const prepare = program === "purser" ? await openOurs() : await openPrebuilt()
+const warm = prepare("w", Math.ceil(count / 2))
+await warm.claim()
+await warm.settle()
+const measured = prepare("m", count)
+const report: Record<string, Worked> = {}
+for (const step of ["claim", "settle"] as const) {
+  say("ready")
+  await heard()
+  report[step] = await timed(count, measured[step])
+  say(report[step])
+}
+await heard()
+process.exit(0)

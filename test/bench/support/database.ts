@@ -1,0 +1,113 @@
+/** The PostgreSQL of the comparisons, with fsync as a server for data has it, and what it counts itself. */
+import { EmbeddedPostgres } from "@purser/postgres/EmbeddedPostgres"
+import { Effect, Redacted } from "effect"
+import { readdirSync, readFileSync } from "node:fs"
+import pg from "pg"
+import type { Cost } from "./Suite.ts"
+
+interface Stat {
+  readonly parent: number
+  readonly ticks: number
+  readonly ticksOfEnded: number
+}
+
+const statOf = (pid: string): Stat | undefined => {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
+    return { parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]), ticksOfEnded: Number(fields[13]) + Number(fields[14]) }
+  } catch {
+    return undefined
+  }
+}
+
+/** Processor time in ms of one process; not a number where there is no /proc. */
+export const cpuMsOf = (pid: number): number => (statOf(String(pid))?.ticks ?? Number.NaN) * 10
+
+/** Processor time in ms of a server: of its processes, and of those that have ended. */
+const databaseCpuMs = (backendPid: number): number => {
+  const postmaster = statOf(String(backendPid))?.parent
+  if (postmaster === undefined) return Number.NaN
+  const own = statOf(String(postmaster))!
+  const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(statOf).filter((stat) => stat?.parent === postmaster)
+  return (own.ticks + own.ticksOfEnded + children.reduce((sum, stat) => sum + stat!.ticks, 0)) * 10
+}
+
+interface Counted {
+  readonly transactions: number
+  readonly statements: number
+  readonly fsyncs: number
+  readonly wal: number
+  readonly cpuMs: number
+}
+
+/** A server that counts. */
+export interface DurableServer {
+  readonly version: string
+  /** A new, empty database. */
+  readonly newDatabase: () => Promise<string>
+  /**
+   * What the server has done since the call, its background's work among it, for one of `count` jobs. Transactions are those that wrote. A connection tells its
+   * fsyncs a second late, or when it ends: they are right for what has begun and ended in between.
+   */
+  readonly counting: () => Promise<(count: number) => Promise<Cost>>
+}
+
+const serverAt = async (url: string): Promise<{ readonly server: DurableServer; readonly close: () => Promise<void> }> => {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query("create extension if not exists pg_stat_statements")
+  const { rows: [{ version }] } = await client.query("select current_setting('server_version') as version")
+  const counters = async (): Promise<Counted> => {
+    await client.query("select pg_stat_force_next_flush()")
+    const { rows } = await client.query<Record<string, string>>(
+      `select pg_backend_pid() as pid, pg_snapshot_xmax(pg_current_snapshot())::text::bigint as transactions,
+        (select sum(calls) from pg_stat_statements) as statements, (select coalesce(sum(fsyncs), 0) from pg_stat_io where object = 'wal') as fsyncs, pg_current_wal_lsn() - '0/0' as wal`
+    )
+    const { fsyncs, pid, statements, transactions, wal } = rows[0]!
+    return { transactions: Number(transactions), statements: Number(statements), fsyncs: Number(fsyncs), wal: Number(wal), cpuMs: databaseCpuMs(Number(pid)) }
+  }
+  let databases = 0
+  return {
+    server: {
+      version,
+      newDatabase: async () => {
+        const name = `bench_${++databases}`
+        await client.query(`create database ${name}`)
+        const made = new URL(url)
+        made.pathname = `/${name}`
+        return made.href
+      },
+      counting: async () => {
+        const before = await counters()
+        return async (count) => {
+          const after = await counters()
+          return {
+            transactions: (after.transactions - before.transactions) / count,
+            statements: (after.statements - before.statements) / count,
+            fsyncs: (after.fsyncs - before.fsyncs) / count,
+            walBytes: (after.wal - before.wal) / count,
+            databaseCpuMicros: (after.cpuMs - before.cpuMs) * 1000 / count
+          }
+        }
+      }
+    },
+    close: () => client.end()
+  }
+}
+
+/** Starts a server, uses it, and stops it. */
+export const withServer = <A>(use: (server: DurableServer) => Promise<A>): Promise<A> =>
+  Effect.runPromise(
+    Effect.flatMap(EmbeddedPostgres, ({ url }) =>
+      Effect.promise(async () => {
+        const { close, server } = await serverAt(Redacted.value(url))
+        return use(server).finally(close)
+      })).pipe(Effect.provide(EmbeddedPostgres.layerDurable))
+  )
+
+/** One query on a connection of its own. */
+export const ask = async <R extends pg.QueryResultRow>(url: string, text: string): Promise<ReadonlyArray<R>> => {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  return client.query<R>(text).then(({ rows }) => rows).finally(() => client.end())
+}
