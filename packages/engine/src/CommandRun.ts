@@ -6,7 +6,7 @@
  * It ends with its process, and no runner takes it up. The same command goes on with its rows as another run, and says so of this one.
  */
 import { isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunState, type RunStateTotal } from "@purser/core"
-import { Cause, Clock, Config, Context, Duration, Effect, Exit, Layer, Schedule } from "effect"
+import { Cause, Clock, type Config, Context, Duration, Effect, Exit, Layer, Schedule } from "effect"
 import { BillingRun } from "./BillingRun.ts"
 import { followStop } from "./internal/runControl.ts"
 import { controlEvery, runPatience } from "./internal/runSettings.ts"

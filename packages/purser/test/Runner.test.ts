@@ -3,10 +3,11 @@ import { definitionsGroup } from "@purser/engine"
 import { Database, engineTables, Migrations } from "@purser/postgres"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Option, Queue, Schedule, Schema } from "effect"
+import { Cause, ConfigProvider, Effect, Exit, Layer, Option, Queue, Schedule, Schema } from "effect"
 import { ClusterSchema } from "effect/cluster"
 import { SqlClient } from "effect/sql"
 import { Activity, Workflow } from "effect/workflow"
+import { EngineUnavailable } from "../src/EngineUnavailable.ts"
 import { Runner } from "../src/Runner.ts"
 
 const Greet = Workflow.make("Greet", { payload: { name: Schema.String }, success: Schema.String, idempotencyKey: ({ name }) => name })
@@ -50,6 +51,30 @@ describe("Runner", () => {
       assert.deepStrictEqual(Option.map(result, (found) => found._tag), Option.some("Complete"))
       assert.strictEqual(yield* Queue.take(done), "Grace")
     }).pipe(Effect.scoped), 60_000)
+
+  it.live("says so when its tables cannot be made, instead of failing inside", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`drop schema public cascade`
+      for (const layer of [Runner.layer, Runner.layerClient]) {
+        const error = yield* Effect.flip(Layer.build(Layer.fresh(layer)))
+        assert.deepStrictEqual([error._tag, error instanceof EngineUnavailable && error.isRetryable], ["EngineUnavailable", true])
+        assert.match(error.message, /^the workflow engine did not start: its tables cannot be used: .*schema/)
+      }
+    }).pipe(Effect.scoped, Effect.provide(TestDatabase.layers.find(([name]) => name === "postgres")![1])), 60_000)
+
+  it.live("listens on the loopback, and elsewhere only where that is allowed by name", () =>
+    Effect.gen(function*() {
+      const listening = (settings: Readonly<Record<string, string>>) =>
+        Effect.scoped(Effect.exit(Layer.build(Layer.fresh(Runner.layer).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings)))))))
+      for (const settings of [{ PURSER_RUNNER_HOST: "0.0.0.0" }, { PURSER_RUNNER_LISTEN: "0.0.0.0" }, { PURSER_RUNNER_HOST: "runner.internal" }]) {
+        const exit = yield* listening(settings)
+        assert.include(Exit.isFailure(exit) ? String(Cause.squash(exit.cause)) : "", "PURSER_RUNNER_ALLOW_PLAIN=true", JSON.stringify(settings))
+      }
+      for (const settings of [{}, { PURSER_RUNNER_HOST: "runner.internal", PURSER_RUNNER_LISTEN: "127.0.0.1" }, { PURSER_RUNNER_LISTEN: "0.0.0.0", PURSER_RUNNER_ALLOW_PLAIN: "true" }]) {
+        assert.isTrue(Exit.isSuccess(yield* listening(settings)), JSON.stringify(settings))
+      }
+    }).pipe(Effect.provide(TestDatabase.layers.find(([name]) => name === "postgres")![1])), 60_000)
 
   it.live("gives what needs definitions to those alone that know them", () =>
     Effect.gen(function*() {

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { type ChargeInput, isPurserError, Purser, type PurserError, type PurserHandle, type RunStatus } from "@purser/purser"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect, type Scope } from "effect"
+import { type AddressInfo, createServer } from "node:net"
 import { stores, temporaryFolder } from "../src/Store.ts"
 
 const period = "2025-07"
@@ -36,6 +37,7 @@ const books = (sim: StripeSim["Service"]) => Effect.runPromise(sim.books)
 const advice = (error: PurserError): string => {
   switch (error._tag) {
     case "InvalidInput":
+    case "EngineUnavailable":
       return error.detail
     case "PurserClosed":
       return error.outcome
@@ -212,6 +214,46 @@ describe("Purser.make", () => {
     assert.strictEqual(late.length, ended.counts.succeeded)
     assert.isTrue((await books(sim)).every(({ payments }) => payments === 1))
   })
+})
+
+/** A port that somebody else has, until it is freed. */
+const takenPort = () => new Promise<{ readonly port: number; readonly free: () => Promise<void> }>((resolve) => {
+  const server = createServer().listen(0, "127.0.0.1", () => resolve({
+    port: (server.address() as AddressInfo).port, free: () => new Promise((done) => server.close(() => done()))
+  }))
+})
+
+describe("an engine that does not start", () => {
+  hosted("beyond the loopback without leave fails the run that needs it, typed, and no charge", async (purser) => {
+    const failed = await purser.results.run({ name: "july", rows: [row(1)] })
+    assert.strictEqual(failed._tag, "Failure")
+    if (failed._tag !== "Failure") return
+    assert.deepStrictEqual([failed.error._tag, isPurserError(failed.error), "isRetryable" in failed.error && failed.error.isRetryable], ["EngineUnavailable", true, false])
+    assert.include(failed.error.message, "PURSER_RUNNER_ALLOW_PLAIN")
+    assert.strictEqual(await purser.getRun("july").catch(({ _tag }) => String(_tag)), "EngineUnavailable")
+    await purser.openCap({ billingPeriod: period, currency: "usd", expectedMinor: 5000 })
+    assert.strictEqual((await purser.charge(row(1)))._tag, "Succeeded")
+  }, { PURSER_RUNNER_HOST: "0.0.0.0" })
+
+  it.live("because its port is taken starts with the next run, once that is free", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const sim = yield* StripeSim
+      const store = yield* stores.find(([name]) => name === "postgres")![1]
+      const { free, port } = yield* Effect.promise(takenPort)
+      const purser = yield* Effect.acquireRelease(
+        Effect.promise(() => Purser.make({ PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "rk_test_plain", PURSER_RUNNER_PORT: String(port), ...store })),
+        (purser) => Effect.promise(() => purser.close())
+      )
+      const july = () => purser.results.run({ name: "july", rows: [row(1)] })
+      const [failed, beside] = yield* Effect.promise(() => Promise.all([july(), july()]))
+      assert.deepStrictEqual([failed._tag, beside._tag], ["Failure", "Failure"])
+      if (failed._tag === "Failure") assert.match(failed.error.message, /^the workflow engine did not start: its address cannot be used: .*EADDRINUSE/)
+      yield* Effect.promise(free)
+      const run = yield* Effect.promise(july)
+      assert.strictEqual(run._tag, "Success")
+      if (run._tag === "Success") assert.strictEqual((yield* Effect.promise(() => run.value.done())).state, "finished")
+      assert.deepStrictEqual((yield* sim.books).map(({ payments }) => payments), [1])
+    })).pipe(Effect.provide(StripeSim.layer())), 60_000)
 })
 
 it.live("Purser.make that cannot start says why, and leaves nothing open", () =>

@@ -1,8 +1,8 @@
 /** The register of runs over a map. */
 import { Clock, Effect } from "effect"
-import { isRunOver, type RunEvent, type RunRecord, type RunRegistry } from "../RunRegistry.ts"
+import type { RunEvent, RunRecord, RunRegistry } from "../RunRegistry.ts"
 
-const isOver = ({ state }: RunRecord) => isRunOver(state)
+const isOver = ({ state }: RunRecord) => state === "canceled" || state === "interrupted" || state === "finished" || state === "failed"
 /** What no store of JSON could keep does not pass here either. */
 const stored = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null))
 
