@@ -2,12 +2,15 @@
  * What stands before every route: the host that was asked for, and the headers that tell a browser to run nothing but this
  * console's own files, in no other page's frame.
  */
-import { Cause, Effect, Layer } from "effect"
+import { MetricSeries, Tracing } from "@purser/core"
+import { Cause, Effect, Layer, Metric } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
 import { Access } from "./Access.ts"
 import { BadRequest, NotAllowed, SignInNeeded } from "./api/ConsoleError.ts"
 import { Door, Legible, Visitor } from "./api/Visitor.ts"
+import { ConsoleMetrics } from "./ConsoleMetrics.ts"
+import { endpointOf } from "./internal/endpoints.ts"
 
 /** The policy of every page: no script and no style but files of this server. */
 export const contentSecurityPolicy = [
@@ -39,6 +42,15 @@ const answerOf = (cause: Cause.Cause<HttpServerError.HttpServerError>) =>
     : Effect.flatMap(HttpServerError.causeResponse(cause), ([response, rest]) =>
       response.status < 500 ? Effect.succeed(response) : Effect.as(Effect.logError("a request of the console failed inside", rest), response))
 
+/** In a span of its endpoint, counted and measured. */
+const observed = <R>({ method, url }: HttpServerRequest.HttpServerRequest, answer: Effect.Effect<HttpServerResponse.HttpServerResponse, never, R>) => {
+  const endpoint = endpointOf(method, url)
+  const counted = MetricSeries.timed(ConsoleMetrics.requestSeconds.of(endpoint), answer).pipe(
+    Effect.tap(({ status }) => Metric.update(ConsoleMetrics.requests.of(endpoint, String(status)), 1))
+  )
+  return Tracing.traced(`Console.${endpoint}`, counted, undefined, ({ status }) => ({ "http.response.status_code": status }))
+}
+
 /** Before everything: the host, and the headers on whatever is answered. */
 export const guarded = <R>(
   { isHost }: Access["Service"],
@@ -46,7 +58,7 @@ export const guarded = <R>(
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R | HttpServerRequest.HttpServerRequest> =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
     isHost(request.headers["host"])
-      ? Effect.map(Effect.catchCause(app, answerOf), harden)
+      ? observed(request, Effect.map(Effect.catchCause(app, answerOf), harden))
       : Effect.succeed(harden(HttpServerResponse.text("this console is not served under that name", { status: 421 }))))
 
 const reads = new Set(["GET", "HEAD"])

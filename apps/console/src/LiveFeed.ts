@@ -3,9 +3,10 @@
  * and none while no page is.
  */
 import { Attention, ChargePause, EventFeed, type FeedNotice } from "@purser/core"
-import { Clock, Context, Deferred, Duration, Effect, Layer, Stream } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Layer, Metric, Stream } from "effect"
 import { Away } from "./api/ConsoleError.ts"
 import type { Pulse } from "./api/Shapes.ts"
+import { ConsoleMetrics } from "./ConsoleMetrics.ts"
 
 /** Events of so long make one pulse. */
 const gather = Duration.millis(500)
@@ -56,8 +57,9 @@ export class LiveFeed extends Context.Service<LiveFeed, {
         Stream.share({ capacity: 16, strategy: "sliding", replay: 1 })
       )
       const ended = yield* Deferred.make<void>()
+      const watching = Effect.acquireRelease(Metric.modify(ConsoleMetrics.watchers, 1), () => Metric.modify(ConsoleMetrics.watchers, -1))
       return LiveFeed.of({
-        pulses: Stream.interruptWhen(pulses, Deferred.await(ended)),
+        pulses: Stream.unwrap(Effect.as(watching, Stream.interruptWhen(pulses, Deferred.await(ended)))),
         end: Effect.asVoid(Deferred.succeed(ended, undefined))
       })
     })

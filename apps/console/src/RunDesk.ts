@@ -1,6 +1,6 @@
 /**
  * The acts on one run: it is held, goes on, or is given up by whoever runs it. The way to the runners is opened for an act and
- * closed soon after. A run in the hands of a command that somebody watches is that person's, and is stopped by the switch alone.
+ * closed soon after; a command that has a run in hand reads the register by itself.
  */
 import type { RunLedger, RunRecord, RunRegistry } from "@purser/core"
 import { Runs, type RunError } from "@purser/engine"

@@ -89,7 +89,8 @@ const slicesOf = (rows: ReadonlyArray<typeof GroupRow.Type>, count: number, from
       const { past } = steps[clamp(slice)]!
       past.set(row.state, (past.get(row.state) ?? 0) + n)
     }
-    if (before) {
+    // What was settled before and is under way again, by a person's act, is under way.
+    if (before && !isUnderWay(row.state)) {
       steps[0]!.claimed += n
       pastIn(0)
       continue

@@ -70,13 +70,14 @@ describe("metrics", () => {
       const address = `tcp://127.0.0.1:${yield* freePort}`
       at.write("bills.csv", csv(...tens(5)))
       const own = yield* postgresUrlEmpty
-      const [worker, broker, proxy] = yield* Effect.all([
+      const [worker, broker, console, proxy] = yield* Effect.all([
         shown(at, ["worker", "--endpoint", address, "--transport", "router-dealer"], `worker on ${address}`),
         shown(at, ["broker", "--endpoint", `tcp://127.0.0.1:${yield* freePort}`], "a broker serves"),
+        shown(at, ["console", "--port", "0"], "console on"),
         shown(at, ["proxy", "--port", "0"], "spend-cap proxy on", {
           PURSER_PROXY_STRIPE_KEY: "rk_test_metrics", PURSER_PROXY_UPSTREAM: at.sim.url, PURSER_PROXY_DATABASE_URL: Redacted.value(own)
         })
-      ], { concurrency: 3 })
+      ], { concurrency: 4 })
       // A first look before there is anything to see: counters are there, at 0.
       assert.include((yield* worker.look).text, "purser_charges_total{state=\"succeeded\"} 0\n")
       const run = yield* at.purser(["run", "bills.csv", "--json", "--workers", "0", "--endpoint", address, "--transport", "router-dealer"])
@@ -94,7 +95,7 @@ describe("metrics", () => {
       assert.match(caps.text, /^purser_cap_limit_minor\{namespace="zmq-billing",billing_period="2026-07",currency="usd"\} 5500$/m)
 
       const all = new Map<string, Set<string>>()
-      for (const { metrics } of [seen, caps, yield* broker.look, yield* proxy.look]) {
+      for (const { metrics } of [seen, caps, yield* broker.look, yield* console.look, yield* proxy.look]) {
         for (const [name, labels] of metrics) all.set(name, new Set([...(all.get(name) ?? []), ...labels]))
       }
       const listed = names(read("docs/telemetry.md"))

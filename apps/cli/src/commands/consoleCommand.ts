@@ -1,6 +1,7 @@
 /** The flags of `purser console`. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { inTelemetry } from "./inTelemetry.ts"
 
 /** `purser console` */
 export const consoleCommand = Command.make("console", {
@@ -10,12 +11,12 @@ export const consoleCommand = Command.make("console", {
   actor: Flag.String("actor").pipe(Flag.withDescription("Who acts where nobody has to sign in, for the record (default: the user)"), Flag.optional)
 }, Effect.fnUntraced(function*(given) {
   const { serveConsole } = yield* Effect.promise(() => import("../handlers/console.ts"))
-  return yield* serveConsole({
+  return yield* inTelemetry("console", serveConsole({
     host: Option.getOrUndefined(given.host),
     port: Option.getOrUndefined(given.port),
     readOnly: given.readOnly,
     actor: Option.getOrUndefined(given.actor)
-  })
+  }))
 })).pipe(
   Command.withDescription("Serve the operator's web page: runs, charges, what waits for a person, caps, workers, reconciliation"),
   Command.withExamples([

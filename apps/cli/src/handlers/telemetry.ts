@@ -9,7 +9,7 @@ import { note } from "../ui/Output.ts"
 import { version } from "../version.ts"
 
 /** The commands that have telemetry. */
-export type Component = "run" | "runner" | "worker" | "webhooks" | "broker" | "forwarder" | "feed" | "proxy"
+export type Component = "run" | "runner" | "worker" | "webhooks" | "broker" | "forwarder" | "feed" | "proxy" | "console"
 
 const tables: Readonly<Record<Component, Effect.Effect<ReadonlyArray<MetricTable>>>> = {
   run: Effect.succeed(Telemetry.tables.worker),
@@ -19,6 +19,7 @@ const tables: Readonly<Record<Component, Effect.Effect<ReadonlyArray<MetricTable
   broker: Effect.succeed(Telemetry.tables.broker),
   forwarder: Effect.succeed(Telemetry.tables.transport),
   feed: Effect.succeed(Telemetry.tables.transport),
+  console: Effect.map(Effect.promise(() => import("@purser/console")), ({ ConsoleMetrics }) => [...Telemetry.tables.worker, ConsoleMetrics]),
   proxy: Effect.map(Effect.promise(() => import("@purser/spend-cap-proxy")), ({ ProxyMetrics }) => [ProxyMetrics])
 }
 

@@ -27,7 +27,7 @@ export const seenAfter = (before: StatusSeen, found: StatusLook | undefined, now
 export const timeOf = (atMs: number): string => `${DateTime.formatIso(DateTime.makeUnsafe(atMs)).slice(0, 19)}Z`
 
 const awayText = ({ atMs, awaySinceMs }: StatusSeen): string | undefined =>
-  awaySinceMs === undefined ? undefined : `ledger away since ${timeOf(awaySinceMs)}, figures of ${timeOf(atMs)}`
+  awaySinceMs === undefined ? undefined : `stale since ${timeOf(atMs)}, ledger away since ${timeOf(awaySinceMs)}`
 
 /** Charges of one period and currency. */
 export interface StatusGroup {

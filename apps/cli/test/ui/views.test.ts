@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { BillingPeriod, CapReport, Currency, StateTotal } from "@purser/core"
 import { noProgress, type RunProgress } from "@purser/engine"
-import { Arbitrary, Schema } from "effect"
+import { Arbitrary, Deferred, Duration, Effect, Fiber, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import { stripVTControlCharacters } from "node:util"
 import { statusJson } from "../../src/handlers/statusJson.ts"
+import { within } from "../../src/handlers/statusWatch.ts"
 import { capLine, capLines, legend, type ShownCounts, statesBar } from "../../src/ui/ChargeStates.ts"
 import { bar, clock, line, sparkline } from "../../src/ui/Panel.ts"
 import { makeRates } from "../../src/ui/Rates.ts"
@@ -120,12 +122,24 @@ describe("a live view", () => {
 describe("a ledger that is away", () => {
   const fresh = seen({ totals: [total("succeeded", 5)], caps: [], pauses: [] })
   const away = seenAfter(seenAfter(fresh, undefined, atMs + 2000), undefined, atMs + 4000)
-  const told = "ledger away since 2026-11-29T23:04:09Z, figures of 2026-11-29T23:04:07Z"
+  const told = "stale since 2026-11-29T23:04:07Z, ledger away since 2026-11-29T23:04:09Z"
 
   it("is said to be, since the first look that found nothing", () => {
     assert.strictEqual(statusLines(plain(80), { title: "t", nowMs: atMs + 5000, rates: grown(), seen: away })[1], told)
     assert.deepStrictEqual(statusText(atMs + 5000, away, 0), [`2026-11-29T23:04:12Z 2026-10 usd: 5 charges: 5 paid, 0/s, ${told}`])
   })
+
+  it.effect("is given up after a time, whatever the network does with the question", () =>
+    Effect.gen(function*() {
+      const asked = yield* Deferred.make<void>()
+      // Not even being interrupted makes it answer.
+      const deaf = Effect.andThen(Deferred.succeed(asked, undefined), Effect.uninterruptible(Effect.never))
+      const look = yield* Effect.forkChild(Effect.flip(within(deaf, Duration.seconds(10))))
+      yield* Deferred.await(asked)
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* Fiber.join(look)).message, "no answer within 10s")
+      assert.strictEqual(yield* within(Effect.succeed(7), Duration.seconds(10)), 7)
+    }))
 
   it("in JSON is stale, at the time of the look", () => {
     const read = (one: StatusSeen) => (({ at, stale }) => [at, stale])(JSON.parse(statusJson(one, 0)) as { readonly at: string; readonly stale: boolean })

@@ -136,6 +136,8 @@ export class CapsGroup extends HttpApiGroup.make("caps")
   }).annotateMerge(said("Set a cap's figures anew; the expected total in the currency's major unit")))
   .add(HttpApiEndpoint.post("close", "/api/caps/close", { payload: Schema.Struct(scope), success: Shapes.Done, error: acting })
     .annotateMerge(said("Take no more charges under a cap")))
+  .add(HttpApiEndpoint.post("reopen", "/api/caps/reopen", { payload: Schema.Struct(scope), success: Shapes.Done, error: acting })
+    .annotateMerge(said("Take charges under a closed cap again, with the figures that it has")))
   .add(HttpApiEndpoint.get("vaults", "/api/vaults", { success: Shapes.Vaults, error: reading }).annotateMerge(said("Vaults of the spend-cap proxy, with the newest lines of its trail")))
   .add(HttpApiEndpoint.post("killVaults", "/api/vaults/kill", {
     payload: Schema.Struct({ killed: Schema.Boolean, reason: Reason }), success: Shapes.Done, error: acting

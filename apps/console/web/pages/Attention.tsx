@@ -21,7 +21,7 @@ const Letters = ({ done, letters }: { readonly letters: Waiting["letters"]; read
   })
   return (
     <>
-      {picked.length === 0 ? null : <p className="acts"><Act name={`Throw ${count(picked.length)} away`} danger done={done} explain="What these messages asked for was not done, and nobody will see them again." act={(client, reason) => client.attention.discardLetters({ payload: { digests: picked, reason } })} /></p>}
+      {picked.length === 0 ? null : <div className="acts"><Act name={`Throw ${count(picked.length)} away`} danger done={done} explain="What these messages asked for was not done, and nobody will see them again." act={(client, reason) => client.attention.discardLetters({ payload: { digests: picked, reason } })} /></div>}
       <Table label="Dead letters" rows={letters} keyOf={({ digest }) => digest} columns={[
         { name: "Pick", show: ({ digest }) => <input type="checkbox" aria-label={`Pick letter ${digest.slice(0, 12)}`} checked={chosen.has(digest)} onChange={() => pick(digest)} /> },
         { name: "Why", show: ({ reason }) => <b>{reason}</b> },

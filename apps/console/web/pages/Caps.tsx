@@ -18,15 +18,17 @@ const CapCard = ({ cap, done }: { readonly cap: Cap; readonly done: () => void }
     <div className="card">
       <CapGauge cap={cap} />
       <p className="dim num">{count(cap.reservations)} charges hold room; expected {amount(cap.expectedMinor, currency)} × {(cap.headroomPercent / 100).toFixed(2)}</p>
-      <p className="acts">
+      <div className="acts">
         <Act quiet name="Set figures" done={done} explain={<>The cap becomes expected total × headroom. It is at {amount(cap.capMinor, currency)} now, of which {amount(cap.reservedMinor, currency)} are used.</>}
           fields={[
             { name: "expected", label: `Expected total, ${currency.toUpperCase()}`, required: true, value: plain(cap.expectedMinor, currency), hint: decimalsOf(currency) === 0 ? "whole units" : `up to ${decimalsOf(currency)} decimals` },
             { name: "headroom", label: "Headroom, percent", required: true, value: String(cap.headroomPercent), hint: "100 to 200" }
           ]}
           act={(client, reason, { expected, headroom }) => client.caps.raise({ payload: { ...scope, expectedTotal: expected ?? "", headroomPercent: Number(headroom), reason } })} />
-        {cap.closed ? null : <Act quiet danger name="Close" done={done} explain="The period takes no more charges. Room that is taken stays taken." act={(client, reason) => client.caps.close({ payload: { ...scope, reason } })} />}
-      </p>
+        {cap.closed
+          ? <Act quiet name="Reopen" done={done} explain="The period takes charges again, under the figures that the cap has." act={(client, reason) => client.caps.reopen({ payload: { ...scope, reason } })} />
+          : <Act quiet danger name="Close" done={done} explain="The period takes no more charges. Room that is taken stays taken." act={(client, reason) => client.caps.close({ payload: { ...scope, reason } })} />}
+      </div>
     </div>
   )
 }

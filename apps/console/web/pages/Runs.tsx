@@ -80,7 +80,7 @@ const Detail = ({ runId }: { readonly runId: string }) => {
         <div className="acts"><Acts run={run} refresh={refresh} /><PauseAll done={refresh} /></div>
       </Head>
       <Problem failed={failed} />
-      {run.whyNot === null ? null : <p className="sub dim">Nothing can be done with this run from here: {run.whyNot}.</p>}
+      {run.whyNot === null ? null : <p className="sub dim">{run.acts.length === 0 ? "Nothing can be done with this run from here" : "Not all can be done with this run from here"}: {run.whyNot}.</p>}
       <p className="sub dim"><code className="id" title={run.runId}>{run.runId}</code> begun <Time ms={run.begunAtMs} now={view.atMs} />{run.runner === null ? null : <> on {run.runner}</>}{run.step === null ? null : <>, at {run.step}</>}{run.detail === null ? null : <>: {run.detail}</>}</p>
       <dl className="figures">
         <Figure name="Settled" note={<>{count(settled)} of {count(rows)} rows</>}>{percent(settled, rows)}</Figure>

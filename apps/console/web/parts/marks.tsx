@@ -61,7 +61,7 @@ const shapes: Readonly<Record<Tone, string>> = {
 export const Mark = ({ tone }: { readonly tone: Tone }) =>
   <svg className={`mark ${tone}`} viewBox="0 0 10 10" aria-hidden="true"><path fillRule="evenodd" d={shapes[tone]} /></svg>
 
-/** Strokes over the colour, in a square of eight. What is paid and what is in work is plain. */
+/** Strokes over the colour, in a square of eight. What is paid and what is in work is plain, and what waits is hardly more than the ground. */
 const strokes: Readonly<Partial<Record<Tone, string>>> = {
   bad: "M-2 6L6-2M2 10L10 2",
   warn: "M0 4H8",
@@ -70,8 +70,7 @@ const strokes: Readonly<Partial<Record<Tone, string>>> = {
   clash: "M4 0V8",
   held: "M2 0V8M6 0V8",
   later: "M0 2H8M0 6H8",
-  made: "M0 7H8",
-  idle: "M4 4h.01"
+  made: "M0 7H8"
 }
 
 /** The patterns of a drawing; an id stands before each, so that drawings do not share them. */

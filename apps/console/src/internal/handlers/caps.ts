@@ -56,6 +56,10 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "caps", Effect.fnUntraced(
     .handle("close", ({ payload }) =>
       perform({ act: "close cap", subject: nameOf(payload), reason: payload.reason }, () =>
         Effect.flatMap(scopeOf(payload), (scope) => Effect.mapBoth(cap.close(scope), { onFailure: refusal, onSuccess: () => "the cap takes no more charges" }))))
+    .handle("reopen", ({ payload }) =>
+      perform({ act: "reopen cap", subject: nameOf(payload), reason: payload.reason }, (actor) =>
+        Effect.flatMap(scopeOf(payload), (scope) =>
+          Effect.mapBoth(cap.reopen({ ...scope, actor, reason: payload.reason }), { onFailure: refusal, onSuccess: () => "the cap takes charges again" }))))
     .handle("vaults", () =>
       Effect.gen(function*() {
         const { log, vaults } = yield* (yield* room).look

@@ -2,7 +2,8 @@
  * Runs, and the switch that stops charging. The register of runs knows names, states and acts; the run book and the ledger
  * know the numbers. A run of which the register does not know is stopped where it was begun, or by the switch.
  */
-import { ChargePause, type RunLine, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap } from "@purser/core"
+import { ChargePause, type RunLine, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap, standingOf } from "@purser/core"
+import { actsOn } from "@purser/engine"
 import { Cache, Clock, Duration, Effect, Exit, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
@@ -14,25 +15,14 @@ import { away, makePerform } from "../perform.ts"
 const slices = 60
 const openStates = new Set(["staged", "planned", "claimed", "attached"])
 
-const actsOf = (record: RunRecord | undefined): Run["acts"] => {
-  switch (record === undefined ? undefined : record.state) {
-    case "waiting":
-    case "planned":
-    case "running":
-      return ["pause", "cancel"]
-    case "paused":
-      return ["resume", "cancel"]
-    default:
-      return []
-  }
-}
-
-/** Why a run that is not over takes no acts. */
+/** Why a run that is not over takes fewer acts than one would expect. */
 const whyNotOf = (record: RunRecord | undefined, line: RunLine): string | null => {
   if (record === undefined) return line.finishedAtMs === null ? "the register does not know this run: it is stopped where it was begun, or by the switch" : null
-  switch (record.state) {
+  switch (standingOf(record)) {
     case "canceling":
       return "it is being given up: what was sent settles, and nothing more is sent"
+    case "interrupted":
+      return "the command that had it in hand is gone, so that nobody would pause or resume it: the same command goes on with it, and nothing is charged twice"
     default:
       return null
   }
@@ -41,12 +31,12 @@ const whyNotOf = (record: RunRecord | undefined, line: RunLine): string | null =
 const runOf = (line: RunLine, record: RunRecord | undefined): Run => ({
   ...line,
   name: record?.name ?? null,
-  state: record === undefined ? line.state : record.state,
+  state: record === undefined ? line.state : standingOf(record),
   step: record?.step ?? null,
   detail: record?.detail ?? null,
   runner: record?.runner ?? null,
   finishedAtMs: record === undefined ? line.finishedAtMs : record.endedAtMs ?? line.finishedAtMs,
-  acts: actsOf(record),
+  acts: record === undefined ? [] : actsOn(record),
   whyNot: whyNotOf(record, line)
 })
 
