@@ -8,6 +8,7 @@ import { Effect, type Fiber, Option, type Tracer } from "effect"
 import * as Headers from "effect/http/Headers"
 import * as HttpTraceContext from "effect/http/HttpTraceContext"
 import type { ChargeRequest } from "./ChargeRequest.ts"
+import { RunMark } from "./RunMark.ts"
 
 /** What a span is made with; a function, so that it is not computed for nobody. */
 export type SpanDetails = () => Tracer.SpanOptionsNoTrace
@@ -73,9 +74,10 @@ export const Tracing = {
         : effect),
 
   /** What spans say of a charge. */
-  ofCharge: ({ billingPeriod, chargeKey }: Pick<ChargeRequest, "billingPeriod" | "chargeKey">): SpanDetails => () => ({
-    attributes: { "purser.charge_key": chargeKey, "purser.billing_period": billingPeriod }
-  }),
+  ofCharge: (request: ChargeRequest): SpanDetails => () => {
+    const runId = RunMark.of(request)
+    return { attributes: { "purser.charge_key": request.chargeKey, "purser.billing_period": request.billingPeriod, ...(runId === undefined ? {} : { "purser.run_id": runId }) } }
+  },
 
   /** Attributes of the span around it, when the program traces. */
   annotate: (attributes: () => Record<string, unknown>): Effect.Effect<void> =>

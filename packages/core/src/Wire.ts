@@ -17,6 +17,7 @@ import { Money } from "./Money.ts"
 import { SubmitError } from "./SubmitError.ts"
 import { Tracing } from "./Tracing.ts"
 import { MalformedMessage, TransportError } from "./TransportError.ts"
+import { RunMark } from "./RunMark.ts"
 import { JoinedBody, PlainBody, ReplyBody, RequestEnvelope, WireId } from "./WireSchema.ts"
 
 /** What a submission comes back with. */
@@ -162,11 +163,19 @@ const traceOf = (record: unknown): { readonly traceparent?: string } => {
 }
 const noTrace = {} as const
 
+/** The sender's run, kept beside the request; what cannot be one is left out as well. */
+const runOf = (record: unknown, request: ReadRequest): ReadRequest => {
+  const runId = isRecord(record) ? record["run_id"] : undefined
+  if (runId !== undefined && Result.isSuccess(request) && RunMark.isRunId(runId)) RunMark.on(request.success, runId)
+  return request
+}
+
 /** An item without an id of its own is answered under the empty id, so that its neighbours are served. */
 const readRequestItem = (item: unknown, options: PeriodOptions, fast: RequestReader): RequestItem => {
   const id = isRecord(item) && isWireId(item["id"]) ? item["id"] : ""
   const made = (deadlineMs: number, request: ReadRequest): RequestItem => {
     if (Result.isFailure(request)) return { id, deadlineMs, request, source: item }
+    runOf(item, request)
     return isRecord(item) && item["traceparent"] !== undefined ? { id, deadlineMs, request, ...traceOf(item) } : { id, deadlineMs, request }
   }
   if (id !== "" && isRecord(item) && Number.isFinite(item["deadline"]) && Number(item["deadline"]) > 0 && "body" in item) {
@@ -292,7 +301,7 @@ const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
       const [twice] = found?.values() ?? []
       if (!("v" in json)) {
         return Result.succeed(twice === undefined
-          ? { form: "plain", seq: readSeq(json["seq"]), request: readPlainBody(json, options), ...traceOf(json) }
+          ? { form: "plain", seq: readSeq(json["seq"]), request: runOf(json, readPlainBody(json, options)), ...traceOf(json) }
           : { form: "plain", seq: found?.get("frame")?.own.has("seq") === true ? undefined : readSeq(json["seq"]), request: refusedTwice(twice) })
       }
       const around = found?.get("frame")
@@ -314,7 +323,7 @@ const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
     JSON.stringify({
       v: 1,
       client,
-      items: items.map(({ id, deadlineMs, request, traceparent }) => ({ id, deadline: deadlineMs, traceparent, body: toJoinedBody(request) }))
+      items: items.map(({ id, deadlineMs, request, traceparent }) => ({ id, deadline: deadlineMs, traceparent, run_id: RunMark.of(request), body: toJoinedBody(request) }))
     }),
   encodeReplies: (items) =>
     JSON.stringify({

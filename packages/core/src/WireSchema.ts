@@ -47,6 +47,7 @@ export const RequestEnvelope = Schema.Struct({ id: WireId, deadline: Schema.Fini
 export const ReplyBody = Schema.Union([Schema.Struct({ outcome: ChargeOutcome }), Schema.Struct({ error: SubmitError })])
 
 const Traceparent = Schema.optionalKey(Schema.String)
+const RunId = Schema.optionalKey(Schema.String)
 const Echoed = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean])
 const PlainFailure = Schema.Struct({
   type: Schema.String,
@@ -69,10 +70,10 @@ export const WireSchema = {
   "joined-request": Schema.Struct({
     v: Schema.Literal(1),
     client: WireId,
-    items: Schema.Array(Schema.Struct({ ...RequestEnvelope.fields, traceparent: Traceparent, body: JoinedBody }))
+    items: Schema.Array(Schema.Struct({ ...RequestEnvelope.fields, traceparent: Traceparent, run_id: RunId, body: JoinedBody }))
   }),
   "joined-reply": Schema.Struct({ v: Schema.Literal(1), items: Schema.Array(Schema.Struct({ id: Schema.String, body: ReplyBody })) }),
-  "plain-request": Schema.Struct({ ...PlainBody.fields, traceparent: Traceparent, seq: Schema.optionalKey(Echoed) }),
+  "plain-request": Schema.Struct({ ...PlainBody.fields, traceparent: Traceparent, run_id: RunId, seq: Schema.optionalKey(Echoed) }),
   "plain-reply": Schema.Union([
     Schema.Struct({ status: Schema.Literals(["ok", "already_processed"]), ...paid }),
     Schema.Struct({ status: Schema.Literal("processing"), payment_intent_id: Schema.String, charge_key: Schema.String, ack_seq: paid.ack_seq }),

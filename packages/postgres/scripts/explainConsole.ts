@@ -10,6 +10,7 @@ import type { ChargePlace, ChargeQuery } from "@purser/core"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Attention from "../src/internal/attentionSql.ts"
+import * as Calls from "../src/internal/callSql.ts"
 import { double, integer, text } from "../src/internal/params.ts"
 import * as RunStats from "../src/internal/runStatsSql.ts"
 import * as Search from "../src/internal/searchSql.ts"
@@ -19,7 +20,7 @@ import * as TestDatabase from "../src/TestDatabase.ts"
 
 const rows = Number(process.argv.find((argument) => /^\d+$/.test(argument)) ?? 1_000_000)
 const showPlans = process.argv.includes("--plans")
-const tables = ["charges", "charge_events", "run_rows", "run_conflicts", "operator_acts"]
+const tables = ["charges", "charge_events", "run_rows", "run_conflicts", "operator_acts", "processor_calls"]
 /** What a page may take, with a generous machine's noise. */
 const pageMaxMs = 250
 
@@ -49,6 +50,8 @@ const fill = Effect.gen(function*() {
   yield* sql.unsafe(`insert into purser.run_conflicts (run_id, line, charge_key, amount_minor, currency, stripe_customer_id, seen_at, resolved_at)
     select 'run', line, charge_key, 1, 'usd', 'cus', purser.now(), case when line % 1000 > 0 then purser.now() end from purser.run_rows where line % 10 = 0`)
   yield* sql.unsafe(`insert into purser.operator_acts (at, actor, act, subject, reason) select purser.now(), 'ada', 'pause', md5(i::text), 'x' from generate_series(1, 50000) as i`)
+  yield* sql.unsafe(`insert into purser.processor_calls (charge_key, at, operation, status, request_id, replayed, elapsed_ms)
+    select charge_key, purser.now(), n, '200', 'req_' || charge_key, false, 40 from purser.charges, unnest(array['create', 'confirm']) as n`)
   yield* sql.unsafe("vacuum analyze")
   yield* print(`${rows} charges after ${(yield* Clock.currentTimeMillis) - from} ms`)
 })
@@ -90,6 +93,8 @@ const statements = Effect.gen(function*() {
     { name: "attention: end quarantine", sql: Attention.endQuarantine, params: [text(key!.charge_key), text("ada"), text("x")] },
     { name: "trail: acts", sql: Trail.acts, params: [null, integer(100)] },
     { name: "trail: acts on a charge", sql: Trail.actsOn, params: [text(key!.charge_key), integer(100)] },
+    { name: "story: calls to Stripe", sql: Calls.of, params: [text(key!.charge_key), integer(500)] },
+    { name: "story: runs of a charge", sql: RunStats.runsOf, params: [text(key!.charge_key), integer(50)] },
     { name: "workers", sql: Workers.list, params: [integer(20_000)] },
     { name: "run: view", sql: RunStats.groups, params: [text("run"), double(0), double(1e13), integer(60)], whole: true }
   ]

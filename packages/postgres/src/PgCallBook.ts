@@ -2,6 +2,7 @@
 import { CallBook, CallSink, ChargeKey, type NotedCall } from "@purser/core"
 import { Clock, Config, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Sql from "./internal/callSql.ts"
 import { keepSoon } from "./internal/keepSoon.ts"
 import { booleans, double, doubles, integer, integers, text, texts } from "./internal/params.ts"
 import { asker, sender } from "./internal/storeQuery.ts"
@@ -10,19 +11,7 @@ import { PostgresMetrics } from "./PostgresMetrics.ts"
 const waitingMax = 20_000
 const batchMax = 500
 
-/** keys, ages in ms, operations, statuses, request ids, replayed, elapsed. The store's clock tells when: events have it too. */
-const keep = `insert into purser.processor_calls (charge_key, at, operation, status, request_id, replayed, elapsed_ms)
-select charge_key, purser.now() - age_ms * interval '1 millisecond', operation, status, request_id, replayed, elapsed_ms
-from unnest($1::text[], $2::float8[], $3::text[], $4::text[], $5::text[], $6::boolean[], $7::integer[])
-  as i(charge_key, age_ms, operation, status, request_id, replayed, elapsed_ms)`
-
-/** key, limit */
-const of = `select charge_key, (extract(epoch from at) * 1000)::float8 as at_ms, operation, status, request_id, replayed, elapsed_ms
-from purser.processor_calls where charge_key = $1::text order by at limit $2::integer`
-
-/** seconds, limit. A bounded part of what is too old; the next hour takes the next. */
-const forget = `delete from purser.processor_calls where ctid in (
-  select ctid from purser.processor_calls where at < purser.now() - make_interval(secs => $1::float8) limit $2::integer)`
+/** What one hour forgets at the most. */
 const forgetMax = 200_000
 
 const CallRow = Schema.Struct({
@@ -46,7 +35,7 @@ const make = Effect.gen(function*() {
     dropped,
     write: (batch: ReadonlyArray<NotedCall>) =>
       Effect.flatMap(Clock.currentTimeMillis, (nowMs) =>
-        send("keep calls", keep, [
+        send("keep calls", Sql.keep, [
           texts(batch.map(({ chargeKey }) => chargeKey)),
           doubles(batch.map(({ atMs }) => Math.max(0, nowMs - atMs))),
           texts(batch.map(({ operation }) => operation)),
@@ -59,7 +48,7 @@ const make = Effect.gen(function*() {
   return CallBook.of({
     note,
     of: (chargeKey, limit) =>
-      Effect.map(ask("list calls of a charge", of, [text(chargeKey), integer(limit)], CallRow), (rows) =>
+      Effect.map(ask("list calls of a charge", Sql.of, [text(chargeKey), integer(limit)], CallRow), (rows) =>
         rows.map(({ at_ms, charge_key, elapsed_ms, request_id, ...row }) => ({ ...row, chargeKey: charge_key, atMs: at_ms, requestId: request_id, elapsedMs: elapsed_ms })))
   })
 })
@@ -85,7 +74,7 @@ export const PgCallBook: {
     const forTime = Duration.toSeconds(yield* keptFor)
     const send = sender(yield* SqlClient.SqlClient)
     const { note } = yield* make
-    yield* send("forget old calls", forget, [double(forTime), integer(forgetMax)]).pipe(
+    yield* send("forget old calls", Sql.forget, [double(forTime), integer(forgetMax)]).pipe(
       Effect.ignore,
       Effect.delay(Duration.hours(1)),
       Effect.forever,

@@ -70,10 +70,12 @@ describe("one charge is one trace", () => {
         assert.strictEqual(named(name).service, service)
         if (index > 0) assert.strictEqual(named(name).parentSpanId, named(way[index - 1]![0]).spanId, name)
       })
-      for (const name of ["charge.claim", "charge.reserve", "charge.create", "charge.attach", "charge.settle"]) {
+      for (const name of ["charge.claim", "charge.create", "charge.attach", "charge.settle"]) {
         assert.strictEqual(named(name).parentSpanId, named("ChargePipeline.charge").spanId)
       }
-      for (const name of ["ledger.claim", "ledger.reserve", "ledger.attach", "ledger.settle"]) {
+      // Room under the cap was taken with the claim.
+      assert.isFalse(trace.some(({ name }) => name === "charge.reserve"))
+      for (const name of ["ledger.claim", "ledger.attach", "ledger.settle"]) {
         assert.strictEqual(named(name).parentSpanId, named(name.replace("ledger", "charge")).spanId)
         assert.strictEqual(named(name).attributes["purser.batch_size"], 1)
       }
@@ -128,11 +130,11 @@ describe("what leaves a process", () => {
       const headers = { "stripe-signature": "t=1,v1=planted-signature", authorization: "Bearer planted-authorization", cookie: "session=planted-cookie", "x-csrf-token": "planted-csrf" }
       assert.strictEqual((yield* Effect.promise(() => fetch(where, { method: "POST", headers, body: "{}" }))).status, 400)
       yield* webhooks.kill("SIGTERM")
-      const served = yield* webhooks.ended
+      const webhooksEnded = yield* webhooks.ended
       const sent = yield* all
       assert.deepStrictEqual(new Set(sent.map(({ path }) => path)), new Set(["/v1/traces", "/v1/metrics", "/v1/logs"]))
       assert.deepStrictEqual(new Set(sent.map(({ authorization }) => authorization)), new Set([`Bearer ${planted.header}`]))
-      const everything = [...sent.map(({ text }) => text), run.stdout, run.stderr, worker.stdout, worker.stderr, served.stdout, served.stderr].join("\n")
+      const everything = [...sent.map(({ text }) => text), run.stdout, run.stderr, worker.stdout, worker.stderr, webhooksEnded.stdout, webhooksEnded.stderr].join("\n")
       // It did leave something to look at.
       assert.include(everything, "Stripe.confirm")
       assert.include(everything, "purser_charges_total")
@@ -151,6 +153,11 @@ describe("what leaves a process", () => {
       const runs = new Set(linesOf(run.stderr).flatMap(({ annotations }) => annotations["runId"] ?? []))
       assert.deepStrictEqual(runs, new Set(spans.flatMap(({ attributes }) => String(attributes["purser.run_id"] ?? "") || [])))
       assert.strictEqual(runs.size, 1)
+      // The run's id has come to the worker with each request: its lines and its spans bear it too.
+      assert.deepStrictEqual(new Set(lines.map(({ annotations }) => annotations["runId"])), runs)
+      const served = spans.filter(({ name, service }) => service === "purser-worker" && (name === "ChargeServer.handle" || name === "ChargePipeline.charge"))
+      assert.isAbove(served.length, 0)
+      assert.deepStrictEqual(new Set(served.map(({ attributes }) => attributes["purser.run_id"])), runs)
     })), 60_000)
 })
 

@@ -2,7 +2,7 @@
  * Sends the rows of a planned run to workers: all that are due, again and again, or those of some lines once. A stop ends it
  * softly: nothing more is sent, and what was sent is waited for.
  */
-import { type ChargeClient, type ChargePause, type LedgerError, type RunLedger, type RunRow, type RunStateTotal, type SubmitError, Tracing } from "@purser/core"
+import { type ChargeClient, type ChargePause, type LedgerError, type RunLedger, RunMark, type RunRow, type RunStateTotal, type SubmitError, Tracing } from "@purser/core"
 import { Clock, Duration, Effect, Option, Ref, Schedule, Stream } from "effect"
 import { type DispatchInput, type DispatchLines, type DispatchStop, openRows, type RunProgress } from "../RunDispatch.ts"
 
@@ -28,14 +28,15 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
         ? Effect.succeed(false)
         : Effect.map(Effect.raceFirst(whenOpen, stop.whenStopped), () => !stop.isStopped()))
 
-  const submit = (row: RunRow, stop: DispatchStop | undefined, progress: Ref.Ref<RunProgress> | undefined, settledOne: Effect.Effect<void>) => {
+  const submit = (row: RunRow, runId: string, stop: DispatchStop | undefined, progress: Ref.Ref<RunProgress> | undefined, settledOne: Effect.Effect<void>) => {
     const note = (tag: keyof RunProgress["outcomes"], lastError?: string) =>
       progress === undefined ? Effect.void : Ref.update(progress, (p): RunProgress => ({
         submitted: p.submitted + 1,
         outcomes: { ...p.outcomes, [tag]: p.outcomes[tag] + 1 },
         lastError: lastError ?? p.lastError
       }))
-    const send = Tracing.apart("BillingRun.charge", client.submit(row.request), Tracing.ofCharge(row.request)).pipe(
+    const request = RunMark.on(row.request, runId)
+    const send = Tracing.apart("BillingRun.charge", client.submit(request), Tracing.ofCharge(request)).pipe(
       Effect.flatMap((outcome) => Effect.andThen(note(outcome._tag), settledOne)),
       Effect.catch((error: SubmitError) =>
         Effect.logDebug(`line ${row.line} stays open: ${error.message}`).pipe(
@@ -62,7 +63,7 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
   /** One pass over all rows that are due. */
   const pass = ({ concurrency, progress, runId, stop }: DispatchInput, settledOne: Effect.Effect<void>) =>
     pages(runId, 0, stop).pipe(
-      Stream.mapEffect((row) => submit(row, stop, progress, settledOne), { concurrency, unordered: true }),
+      Stream.mapEffect((row) => submit(row, runId, stop, progress, settledOne), { concurrency, unordered: true }),
       Stream.runDrain
     )
 
@@ -109,7 +110,7 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
     const { over, settledOne } = yield* impatience
     yield* Effect.raceFirst(
       pages(runId, afterLine, stop, throughLine).pipe(
-        Stream.mapEffect((row) => gate.withPermit(submit(row, stop, undefined, settledOne)), { concurrency: pageSize, unordered: true }),
+        Stream.mapEffect((row) => gate.withPermit(submit(row, runId, stop, undefined, settledOne)), { concurrency: pageSize, unordered: true }),
         Stream.runDrain
       ),
       over

@@ -6,7 +6,7 @@
  */
 import {
   Backpressure, Canceled, ChargeError, ChargeKey, type ChargeOutcome, type ChargeRequest, Declined, defaultNamespace, MalformedMessage, PeerUnreachable, Processing,
-  Rejected, RequiresAction, type SubmitError, Succeeded, TransportError, UnexpectedAnswer
+  Rejected, RequiresAction, RunMark, type SubmitError, Succeeded, TransportError, UnexpectedAnswer
 } from "@purser/core"
 import { Result, Schema } from "effect"
 import type { ReplyOf } from "./errand.ts"
@@ -58,6 +58,7 @@ const encode = (id: string, request: ChargeRequest) => JSON.stringify({
   stripe_customer_id: request.stripeCustomerId,
   ...(request.paymentMethod === undefined ? {} : { payment_method: request.paymentMethod }),
   idempotency_key: request.chargeKey,
+  run_id: RunMark.of(request),
   seq: seqOf(id, request)
 })
 
