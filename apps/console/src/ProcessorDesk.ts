@@ -2,8 +2,8 @@
  * The acts that ask the processor: a charge tried again, a charge that is gone on with, a period that is compared. A console
  * without a key to the processor has no desk, and everything else works.
  */
-import { ChargeKey, ChargePause, type ChargeOutcome, type ChargeRecord, Ledger, type OperatorReason, type PipelineError } from "@purser/core"
-import { ChargePipeline, type Difference, Reconciler, type ReconcileOptions } from "@purser/engine"
+import { ChargeKey, ChargePause, type ChargeOutcome, type ChargeRecord, Ledger, type OperatorReason, type PipelineError, type SpendCap } from "@purser/core"
+import { ChargePipeline, type Difference, isNoRoom, Reconciler, type ReconcileOptions, retryCharge } from "@purser/engine"
 import { Cause, Clock, Context, Effect, Exit, Layer, Ref, Schema } from "effect"
 import { ActRefused, Away, NotThere } from "./api/ConsoleError.ts"
 import type { Reconciliation } from "./api/Shapes.ts"
@@ -17,9 +17,9 @@ const differencesMax = 1000
 const away = (error: { readonly message: string }) => new Away({ message: error.message })
 const isKey = Schema.is(ChargeKey)
 
-/** What the ledger forbids is a refusal; of anything else nobody knows what it did. */
+/** What the ledger forbids is a refusal, and so is a cap without room; of anything else nobody knows what it did. */
 const refusalOf = (error: PipelineError): DeskError =>
-  error._tag === "LedgerError" && ["ChargeQuarantined", "ChargeInProgress", "ChargeConflict"].includes(error.reason._tag) ? new ActRefused({ message: error.message }) : away(error)
+  isNoRoom(error) || error._tag === "LedgerError" && ["ChargeQuarantined", "ChargeInProgress", "ChargeConflict"].includes(error.reason._tag) ? new ActRefused({ message: error.message }) : away(error)
 
 /** States that an explicit act takes up again. */
 export const isRetryable = (state: ChargeRecord["state"]): state is "declined" | "rejected" | "requires_action" =>
@@ -45,12 +45,13 @@ export class ProcessorDesk extends Context.Service<ProcessorDesk, {
   readonly comparison: Effect.Effect<Reconciliation | null>
 }>()("@purser/console/ProcessorDesk") {
   /** Over the engine that the app provides. */
-  static readonly layer: Layer.Layer<ProcessorDesk, never, Ledger | ChargePause | ChargePipeline | Reconciler> = Layer.effect(
+  static readonly layer: Layer.Layer<ProcessorDesk, never, Ledger | ChargePause | ChargePipeline | Reconciler | SpendCap> = Layer.effect(
     ProcessorDesk,
     Effect.gen(function*() {
       const ledger = yield* Ledger
       const pause = yield* ChargePause
       const pipeline = yield* ChargePipeline
+      const onEngine = Effect.provideContext(yield* Effect.context<Ledger | ChargePipeline | SpendCap>())
       const reconciler = yield* Reconciler
       const scope = yield* Effect.scope
       const last = yield* Ref.make<Reconciliation | null>(null)
@@ -70,14 +71,8 @@ export class ProcessorDesk extends Context.Service<ProcessorDesk, {
           yield* whenOpen
           const found = yield* record(chargeKey)
           if (!isRetryable(found.state)) return yield* new ActRefused({ message: `the charge is ${found.state}: only what ended unpaid is tried again` })
-          // The room of the old attempt goes back before the new one asks for its own.
-          yield* Effect.mapError(pipeline.releaseDue(1000), away)
-          const moved = yield* Effect.mapError(
-            ledger.reopen({ chargeKeys: [found.chargeKey], from: [found.state], actor, reason, ...(paymentMethod === undefined ? {} : { paymentMethod }) }),
-            away
-          )
-          if (moved === 0) return yield* new ActRefused({ message: "somebody else has taken the charge up meanwhile" })
-          return yield* charged(pipeline.charge(found.request))
+          const outcome = yield* Effect.mapError(onEngine(retryCharge(found, { actor, reason, paymentMethod })), refusalOf)
+          return outcome === undefined ? yield* new ActRefused({ message: "somebody else has taken the charge up meanwhile" }) : textOf(outcome)
         }),
         resume: Effect.fn("ProcessorDesk.resume")(function*(chargeKey) {
           yield* whenOpen

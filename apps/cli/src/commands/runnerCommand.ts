@@ -27,6 +27,6 @@ export const runnerCommand = Command.make("runner", {
 })).pipe(
   Command.withDescription("Run billing runs, schedules and dunning that were handed over, until stopped; any number of runners share a PostgreSQL database"),
   Command.withExamples([
-    { command: "PURSER_DATABASE_URL=postgres://… PURSER_RUNNER_HOST=10.0.0.5 purser runner", description: "One of several runners; the others reach it at this address" }
+    { command: "PURSER_DATABASE_URL=postgres://… PURSER_RUNNER_HOST=10.0.0.5 PURSER_RUNNER_ALLOW_PLAIN=true purser runner", description: "One of several runners; the others reach it at this address, on a network of their own" }
   ])
 )
