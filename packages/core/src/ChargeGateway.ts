@@ -66,6 +66,11 @@ export class ChargeGateway extends Context.Service<ChargeGateway, {
   readonly nameOf?: (chargeKey: ChargeKey, payment: { readonly id: string; readonly createdMs: number }) => string | undefined
   /** A question of no consequence, to learn whether the processor answers at all; a refusal is an answer. */
   readonly probe?: Effect.Effect<void, ChargeError>
+  /**
+   * What `create` would answer for an order, where it makes no call: the ledger can then name the object in the act of claiming.
+   * `undefined`, or left out, where an object has to be made.
+   */
+  readonly unsent?: (order: GatewayOrder, nowMs: number) => GatewayPayment | undefined
   /** Makes the unconfirmed object. `keySuffix` is empty, or sets a repeat apart from a stored 5xx. */
   readonly create: (order: GatewayOrder, keySuffix: string) => Effect.Effect<GatewayPayment, ChargeError>
   /**

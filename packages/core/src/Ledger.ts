@@ -56,9 +56,17 @@ export interface ClaimedCharge {
   readonly firstClaimedAtMs: number
 }
 
-/** What a claim finds. */
+/** What a first claim may do in the same act. A store that cannot leaves it undone, and its answer says so. */
+export interface ClaimExtras {
+  /** The object that `attach` would tie to the charge, where its name is known before any call; with the method that pays it. */
+  readonly object?: { readonly id: string; readonly paymentMethod: string }
+  /** Whether to take the room that `SpendCap.reserve` would; only where ledger and cap name the same `store`. */
+  readonly room?: boolean
+}
+
+/** What a claim finds. `hasRoom`: room under the cap was taken with it. */
 export type ClaimAnswer =
-  | { readonly _tag: "Claimed"; readonly charge: ClaimedCharge }
+  | { readonly _tag: "Claimed"; readonly charge: ClaimedCharge; readonly hasRoom?: boolean }
   | { readonly _tag: "AlreadySettled"; readonly outcome: ChargeOutcome }
   | { readonly _tag: "InProgress"; readonly leaseLeftMs: number }
   | { readonly _tag: "Quarantined"; readonly detail: string }
@@ -173,8 +181,13 @@ export interface StateTotal {
 
 /** The store of charges. Every method needs nothing and fails with `LedgerError` only. */
 export class Ledger extends Context.Service<Ledger, {
-  /** Takes the charge, or says why not. The first claim freezes the terms. */
-  readonly claim: (request: ChargeRequest, worker: string) => Effect.Effect<ClaimAnswer, LedgerError>
+  /** Where the rows are. A cap that names the same one can be served by the same act. */
+  readonly store?: object
+  /**
+   * Takes the charge, or says why not. The first claim freezes the terms, and does what `extras` asks for in the same act, where the
+   * store can: a charge that is answered as `attached` and not `resumed` was tied to the object by this very claim.
+   */
+  readonly claim: (request: ChargeRequest, worker: string, extras?: ClaimExtras) => Effect.Effect<ClaimAnswer, LedgerError>
   /**
    * Ties the payment object to the charge where none is tied and the generation and lease are ours. The same object again
    * freezes the payment method of an attempt that has none yet.

@@ -5,7 +5,7 @@
  */
 import {
   ChargeConflict, ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
-  type ChargeRequest, type ClaimedCharge, chargeTerms, FaultPoint, InvalidRequest, LeaseLost, Ledger, LedgerError, type LedgerErrorReason,
+  type ChargeRequest, type ClaimedCharge, type ClaimExtras, chargeTerms, FaultPoint, InvalidRequest, LeaseLost, Ledger, LedgerError, type LedgerErrorReason,
   movedNothing, periodHasBegun, type PipelineError, Rejected, RevisionNotOpened, SpendCap, type GatewayPayment, Tracing
 } from "@purser/core"
 import { Cause, Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result } from "effect"
@@ -21,6 +21,14 @@ import { makeSteps } from "./internal/steps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
 const generationsMax = 5
+
+/** What the claim did beside: the room that it took, and the object that it named, which nobody has been asked to pay yet. */
+interface Begun {
+  readonly hasRoom: boolean
+  readonly unsent: GatewayPayment | undefined
+}
+const noObject: Effect.Effect<undefined> = Effect.succeed(undefined)
+const nothingBegun: Begun = { hasRoom: false, unsent: undefined }
 
 /** What one run of the steps knows of itself. */
 interface Standing {
@@ -57,6 +65,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const holdLease = yield* makeLeaseKeeper(ledger)
       const inWork = new Map<ChargeKey, { readonly request: ChargeRequest; readonly done: Deferred.Deferred<ChargeOutcome, PipelineError> }>()
       const { step, whole } = yield* makeSteps(() => inWork.size)
+      const oneStore = ledger.store !== undefined && ledger.store === cap.store
 
       const ledgerFailure = (chargeKey: ChargeKey, reason: LedgerErrorReason) => new LedgerError({ reason, chargeKey })
       const reservationOf = ({ attempt, lease, request }: ClaimedCharge) => ({
@@ -265,7 +274,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       const fromClaimed = Effect.fnUntraced(function*(charge: ClaimedCharge, at: Standing): Effect.fn.Return<ChargeOutcome, PipelineError> {
         const { chargeKey } = charge.lease
-        const refusal = yield* reserve(charge)
+        const refusal = at.hasRoom ? undefined : yield* reserve(charge)
         if (refusal !== undefined) return refusal
         yield* fault("before-create", chargeKey)
         const payment = yield* step("create", obtain(at.gateway, settings, charge))
@@ -291,12 +300,21 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
             Effect.catch((error) => Effect.logWarning(`orphan ${payment.id} is left unconfirmed: ${error.message}`))
           )
 
-      const proceed = (charge: ClaimedCharge): Effect.Effect<ChargeOutcome, PipelineError> =>
+      /** The places that a charge passes in the act of its claim. */
+      const passBegun = Effect.fnUntraced(function*(chargeKey: ChargeKey, { hasRoom, unsent }: Begun) {
+        yield* fault("after-claim", chargeKey)
+        if (hasRoom) yield* fault("after-reserve", chargeKey)
+        if (unsent === undefined) return
+        for (const place of ["before-create", "after-create", "after-attach"] as const) yield* fault(place, chargeKey)
+      })
+
+      const proceed = (charge: ClaimedCharge, begun: Begun = nothingBegun): Effect.Effect<ChargeOutcome, PipelineError> =>
         Effect.gen(function*() {
-          yield* fault("after-claim", charge.lease.chargeKey)
-          const at: Standing = { takenAtMs: yield* Clock.currentTimeMillis, hasRoom: false, gateway: forCharge(gateway, holdLease, charge) }
+          yield* passBegun(charge.lease.chargeKey, begun)
+          const at: Standing = { takenAtMs: yield* Clock.currentTimeMillis, hasRoom: begun.hasRoom, gateway: forCharge(gateway, holdLease, charge) }
           const id = charge.paymentIntentId
           if (id === null) return yield* onRefusal(charge, null)(fromClaimed(charge, at))
+          if (begun.unsent !== undefined) return yield* onRefusal(charge, id)(decide(charge, begun.unsent, at))
           // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
           return yield* onRefusal(charge, id)(decide(charge, yield* step("look", look(at.gateway, settings, charge, id)), at))
         }).pipe(
@@ -310,12 +328,25 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           Effect.annotateLogs({ chargeKey: charge.lease.chargeKey })
         )
 
+      /** The object of a first claim whose name is known beforehand. After a restore it must be looked for before anything is made. */
+      const unsentOf = (request: ChargeRequest, chargeKey: ChargeKey): Effect.Effect<GatewayPayment | undefined> =>
+        gateway.unsent === undefined || request.paymentMethod === undefined || settings.restorePointMs !== undefined
+          ? noObject
+          : Effect.map(Clock.currentTimeMillis, (nowMs) => gateway.unsent!({ chargeKey, request, generation: 1, attempt: 1 }, nowMs))
+
+      const extrasOf = ({ paymentMethod }: ChargeRequest, unsent: GatewayPayment | undefined): ClaimExtras =>
+        unsent === undefined || paymentMethod === undefined ? { room: oneStore } : { room: oneStore, object: { id: unsent.id, paymentMethod } }
+
       const claimAndProceed = Effect.fnUntraced(function*(request: ChargeRequest, chargeKey: ChargeKey): Effect.fn.Return<ChargeOutcome, PipelineError> {
         yield* fault("before-claim", chargeKey)
-        const answer = yield* step("claim", ledger.claim(request, settings.worker))
+        const unsent = yield* unsentOf(request, chargeKey)
+        const answer = yield* step("claim", ledger.claim(request, settings.worker, extrasOf(request, unsent)))
         switch (answer._tag) {
-          case "Claimed":
-            return yield* proceed(answer.charge)
+          case "Claimed": {
+            const { charge, hasRoom = false } = answer
+            // A charge that was attached before says so by being resumed.
+            return yield* proceed(charge, { hasRoom, unsent: charge.state === "attached" && !charge.resumed ? unsent : undefined })
+          }
           case "AlreadySettled":
             yield* Metric.update(EngineMetrics.redeliveries.of("settled"), 1)
             return answer.outcome

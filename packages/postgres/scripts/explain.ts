@@ -14,7 +14,7 @@ import { SqlClient } from "effect/sql"
 import * as Cap from "../src/internal/capSql.ts"
 import * as Reads from "../src/internal/ledgerReads.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
-import { bigints, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
+import { bigints, boolean, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
 import * as Refund from "../src/internal/refundSql.ts"
 import * as Run from "../src/internal/runSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
@@ -98,7 +98,21 @@ const statements = Effect.gen(function*() {
   ]
   const nulls = texts(same(null))
   const list: ReadonlyArray<Statement> = [
-    { name: "claim, new", sql: Writes.claim, params: [fresh, ...terms(same("customer"), same(1000n), same("cus_1"))] },
+    { name: "begin, new", sql: Writes.begin, params: [fresh, ...terms(same("customer"), same(1000n), same("cus_1")).slice(0, -1), texts(same("one")), texts(same("pm")), boolean(true)] },
+    {
+      name: "begin, planned",
+      sql: Writes.begin,
+      params: [
+        texts(planned.map((row) => row.charge_key)),
+        ...terms(planned.map((row) => row.customer_id), planned.map((row) => row.amount_minor), planned.map((row) => row.stripe_customer_id)).slice(0, -1),
+        nulls, nulls, boolean(true)
+      ]
+    },
+    {
+      name: "settle paid",
+      sql: Writes.settlePaid,
+      params: [attached, texts(same("w")), bigints(same(1)), integers(same(1)), texts(same("pi_x")), nulls, bigints(same(1000))]
+    },
     {
       name: "claim, planned",
       sql: Writes.claim,

@@ -67,14 +67,22 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     })
   const same = (yes: boolean) => yes ? <A>(answer: A) => answer : undefined
 
-  const claim = yield* grouped<Batches.ClaimInput, ClaimAnswer>(
+  const begin = yield* grouped<Batches.ClaimInput, ClaimAnswer | undefined>(
     "claim",
     (input) => input.chargeKey,
-    (inputs) =>
-      Effect.tap(Batches.claim(sql, leaseMs)(inputs), (answers) =>
-        growth.add(answers.filter((answer) => answer._tag === "Claimed" && !answer.charge.resumed).length)),
+    (inputs) => Effect.tap(Batches.begin(sql, leaseMs)(inputs), (answers) => growth.add(answers.filter((answer) => answer !== undefined).length)),
+    (first, later) => sameTerms(first, later) ? (answer) => answer === undefined ? undefined : afterClaim(answer) : undefined
+  )
+  const claimAny = yield* grouped<Batches.ClaimInput, ClaimAnswer>(
+    "claim",
+    (input) => input.chargeKey,
+    Batches.claim(sql, leaseMs),
     (first, later) => sameTerms(first, later) ? afterClaim : undefined
   )
+  const claim = (input: Batches.ClaimInput) =>
+    input.request.revision === undefined
+      ? Effect.flatMap(begin(input), (answer) => answer === undefined ? claimAny(input) : Effect.succeed(answer))
+      : claimAny(input)
   const attach = yield* grouped<AttachInput, AttachAnswer>(
     "attach",
     (input) => input.lease.chargeKey,
@@ -84,7 +92,14 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
         a.paymentIntentId === b.paymentIntentId && a.lease.epoch === b.lease.epoch && a.generation === b.generation && a.paymentMethod === b.paymentMethod
       )
   )
-  const settle = yield* grouped<SettleInput, SettleAnswer>("settle", (input) => input.lease.chargeKey, Batches.settle(sql))
+  const settlePaid = yield* grouped<Batches.PaidInput, boolean>("settle", (input) => input.lease.chargeKey, Batches.settlePaid(sql))
+  const settleAny = yield* grouped<SettleInput, SettleAnswer>("settle", (input) => input.lease.chargeKey, Batches.settle(sql))
+  const settle = (input: SettleInput): Effect.Effect<SettleAnswer, StoreFailure> => {
+    const { outcome } = input
+    return outcome._tag === "Succeeded"
+      ? Effect.flatMap(settlePaid({ ...input, outcome }), (moved) => moved ? Effect.succeed({ _tag: "Settled", outcome }) : settleAny(input))
+      : settleAny(input)
+  }
   const extend = yield* grouped<Lease, boolean>("extend", (lease) => lease.chargeKey, Batches.extend(sql, leaseMs), (a, b) => same(a.epoch === b.epoch))
   const handBack = yield* grouped<Batches.HandBackInput, boolean>("hand_back", (input) => input.lease.chargeKey, Batches.handBack(sql))
   const markReleased = yield* grouped<{ readonly chargeKey: ChargeKey; readonly attempt: number }, boolean>(
@@ -109,9 +124,10 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     )
 
   return Ledger.of({
-    claim: (request, worker) => {
+    store: sql,
+    claim: (request, worker, extras) => {
       const { chargeKey } = request
-      return Effect.flatMap(Principal, (principal) => claim({ chargeKey, request, worker, principal })).pipe(
+      return Effect.flatMap(Principal, (principal) => claim({ chargeKey, request, worker, principal, extras })).pipe(
         Effect.mapError(ledgerUnavailable("claim", chargeKey))
       )
     },

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Reads from "../src/internal/ledgerReads.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
-import { bigints, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
+import { bigints, boolean, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
 import * as Refund from "../src/internal/refundSql.ts"
 import * as Run from "../src/internal/runSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
@@ -49,6 +49,12 @@ const statements = Effect.gen(function*() {
       texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1),
       texts(same(null)), integers(same(0))
     ]],
+    begin: [Writes.begin, [
+      texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f"))), texts(same("n")), texts(same("c")), texts(same("2026-11")),
+      texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1),
+      texts(same(null)), texts(same("one")), texts(same("pm")), boolean(true)
+    ]],
+    settlePaid: [Writes.settlePaid, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls, bigints(some(1))]],
     attach: [Writes.attach, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],
     settle: [Writes.settle, [
       keys, texts(some("w")), bigints(some(1)), integers(some(1)), nulls, texts(some("succeeded")), texts(some("pi")), nulls, bigints(some(1)), nulls, nulls,

@@ -7,7 +7,7 @@ import { type ChargeKey, chargeKeyOf, revisedIdentity } from "../ChargeKey.ts"
 import { asAlreadySettled, type ChargeOutcome, movedNothing, Processing } from "../ChargeOutcome.ts"
 import { Principal } from "../Principal.ts"
 import { type ChargeRequest, type ChargeTerms, chargeTerms } from "../ChargeRequest.ts"
-import type { ChargeEvent, ChargeState, ClaimAnswer, ClaimedCharge, Lease, Ledger, SettleAnswer, StateTotal } from "../Ledger.ts"
+import type { ChargeEvent, ChargeState, ClaimAnswer, ClaimedCharge, ClaimExtras, Lease, Ledger, SettleAnswer, StateTotal } from "../Ledger.ts"
 
 /** One charge as the memory ledger keeps it. */
 export interface MemoryRow {
@@ -114,13 +114,17 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
   }
   const owns = (row: MemoryRow | undefined, lease: Lease): row is MemoryRow => row !== undefined && row.epoch === lease.epoch
 
-  const take = (row: MemoryRow, worker: string, principal: string | null = null): ClaimedCharge => {
+  const take = (row: MemoryRow, worker: string, principal: string | null = null, object?: ClaimExtras["object"]): ClaimedCharge => {
     const resumed = row.firstClaimedAtMs !== null
     row.worker = worker
     row.epoch += 1
     row.leaseUntilMs = now() + options.leaseMs
     row.firstClaimedAtMs ??= now()
-    if (row.state === "planned") move(row, "claimed", worker, null, principal)
+    if (row.state === "planned" && object !== undefined && row.epoch === 1) {
+      row.paymentIntentId = object.id
+      row.paymentMethod = object.paymentMethod
+      move(row, "attached", worker, object.id, principal)
+    } else if (row.state === "planned") move(row, "claimed", worker, null, principal)
     else record(row, row.state, now(), worker, "taken over", principal)
     return {
       lease: { chargeKey: row.chargeKey, worker, epoch: row.epoch },
@@ -139,14 +143,14 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     }
   }
 
-  const claim = (request: ChargeRequest, worker: string, principal: string | null): ClaimAnswer => {
+  const claim = (request: ChargeRequest, worker: string, principal: string | null, extras: ClaimExtras | undefined): ClaimAnswer => {
     const chargeKey = request.chargeKey
     const found = rows.get(chargeKey)
     if (found === undefined) {
       if (request.revision !== undefined) return { _tag: "Unopened" }
       const row = plannedRow(request, chargeKey, now())
       rows.set(chargeKey, row)
-      return { _tag: "Claimed", charge: take(row, worker, principal) }
+      return { _tag: "Claimed", charge: take(row, worker, principal, extras?.object) }
     }
     const expected = chargeTerms(found.request)
     const actual = chargeTerms(request)
@@ -154,7 +158,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     if (found.quarantine !== null) return { _tag: "Quarantined", detail: found.quarantine }
     if (found.outcome !== null && !isOpen(found)) return { _tag: "AlreadySettled", outcome: asAlreadySettled(found.outcome) }
     if (found.leaseUntilMs > now()) return { _tag: "InProgress", leaseLeftMs: found.leaseUntilMs - now() }
-    return { _tag: "Claimed", charge: take(found, worker, principal) }
+    return { _tag: "Claimed", charge: take(found, worker, principal, request.revision === undefined ? extras?.object : undefined) }
   }
 
   const settle: Ledger["Service"]["settle"] = (input) =>
@@ -188,7 +192,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     })
 
   const service: Ledger["Service"] = {
-    claim: (request, worker) => Effect.map(Principal, (principal) => claim(request, worker, principal)),
+    claim: (request, worker, extras) => Effect.map(Principal, (principal) => claim(request, worker, principal, extras)),
     attach: (input) =>
       Effect.sync(() => {
         const row = rows.get(input.lease.chargeKey)

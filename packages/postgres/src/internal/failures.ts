@@ -26,6 +26,9 @@ export const retryRolledBack = <A>(effect: Effect.Effect<A, StoreFailure>): Effe
 export const isBadInput = (failure: StoreFailure): boolean =>
   isSql(failure) && (failure.reason._tag === "ConstraintError" || failure.reason._tag === "UnknownError")
 
+/** A row of this key is there already. */
+export const isTaken = (failure: StoreFailure): boolean => isSql(failure) && failure.reason._tag === "UniqueViolation"
+
 /** The server's code and words, or the client's; never a URL, a password or a parameter. */
 export const detailOf = (failure: StoreFailure): string => {
   if (failure._tag === "SchemaError") return "a row is not what the schema says"

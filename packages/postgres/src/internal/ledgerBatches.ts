@@ -1,14 +1,14 @@
 /** What a batch of each hot operation sends and how its rows become answers. A row that changed under it is asked again. */
 import {
-  type AttachAnswer, type AttachInput, ChargeKey, type ChargeOutcome, type ChargeRequest, chargeTerms, type ClaimAnswer, type Lease, type SettleAnswer,
-  type SettleInput
+  type AttachAnswer, type AttachInput, ChargeKey, type ChargeOutcome, type ChargeRequest, chargeTerms, type ClaimAnswer, type ClaimExtras, type Lease,
+  type SettleAnswer, type SettleInput, type Succeeded
 } from "@purser/core"
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { claimedFields, claimedOf, decodeRows, outcomeColumns, outcomeFields, outcomeOf, StateColumn } from "./chargeRow.ts"
-import { Contended, retryRolledBack, type StoreFailure } from "./failures.ts"
+import { Contended, isTaken, retryRolledBack, type StoreFailure } from "./failures.ts"
 import * as Sql from "./ledgerWrites.ts"
-import { bigints, double, doubles, integers, nullableDoubles, texts } from "./params.ts"
+import { bigints, boolean, double, doubles, integers, nullableDoubles, texts } from "./params.ts"
 import { requestColumns } from "./requestColumns.ts"
 
 /** One claim of a worker. */
@@ -17,6 +17,7 @@ export interface ClaimInput {
   readonly request: ChargeRequest
   readonly worker: string
   readonly principal: string | null
+  readonly extras: ClaimExtras | undefined
 }
 
 /** One charge to be handed back. */
@@ -90,19 +91,70 @@ const claimAnswer = (row: typeof ClaimedRow.Type | typeof FoundRow.Type, input: 
   }
 }
 
+const claimColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => [
+  texts(inputs.map((input) => input.chargeKey)),
+  ...requestColumns(inputs.map((input) => input.request)),
+  texts(inputs.map((input) => input.worker)),
+  double(leaseMs),
+  texts(inputs.map((input) => input.principal))
+]
+
+const Keys = Schema.NullOr(Schema.Array(Schema.String))
+const decodeBegun = decodeRows(Schema.Struct({ roomy: Keys, bare: Keys, now_ms: Schema.NullOr(Schema.Finite) }))
+
+/** The first claim of a charge: all that is in its row is what the request says. */
+const begun = ({ chargeKey, extras, request, worker }: ClaimInput, leaseMs: number, nowMs: number, hasRoom: boolean): ClaimAnswer => {
+  const object = extras?.object
+  return {
+    _tag: "Claimed",
+    hasRoom,
+    charge: {
+      lease: { chargeKey, worker, epoch: 1 },
+      leaseLeftMs: leaseMs,
+      request,
+      state: object === undefined ? "claimed" : "attached",
+      resumed: false,
+      generation: 1,
+      attempt: 1,
+      paymentIntentId: object?.id ?? null,
+      paymentMethod: object?.paymentMethod ?? request.paymentMethod ?? null,
+      chosenMethod: request.paymentMethod ?? null,
+      declinedChargeId: null,
+      sinceFirstClaimMs: 0,
+      firstClaimedAtMs: nowMs
+    }
+  }
+}
+
+/** First claims of distinct keys; no answer for one that is no first claim, or whose row says something else. */
+export const begin = (sql: SqlClient.SqlClient, leaseMs: number) => {
+  const send = (inputs: ReadonlyArray<ClaimInput>, room: boolean): Effect.Effect<ReadonlyArray<ClaimAnswer | undefined>, StoreFailure> =>
+    retryRolledBack(Effect.flatMap(
+      sql.unsafe(Sql.begin, [
+        ...claimColumns(inputs, leaseMs),
+        texts(inputs.map(({ extras }) => extras?.object?.id ?? null)),
+        texts(inputs.map(({ extras }) => extras?.object?.paymentMethod ?? null)),
+        boolean(room)
+      ]),
+      decodeBegun
+    )).pipe(Effect.map(([row]) => {
+      const nowMs = row?.now_ms ?? 0
+      const roomy = new Set(row?.roomy ?? [])
+      const bare = new Set(row?.bare ?? [])
+      return inputs.map((input) => roomy.has(input.chargeKey) ? begun(input, leaseMs, nowMs, true) : bare.has(input.chargeKey) ? begun(input, leaseMs, nowMs, false) : undefined)
+    }))
+  return (inputs: ReadonlyArray<ClaimInput>) => {
+    const room = inputs.every(({ extras }) => extras?.room === true)
+    // The room of a charge that nobody has had may be held already: then it is asked for by itself.
+    return room ? Effect.catchIf(send(inputs, true), isTaken, () => send(inputs, false)) : send(inputs, false)
+  }
+}
+
 /** Claims of distinct keys. */
 export const claim = (sql: SqlClient.SqlClient, leaseMs: number) =>
   untilAnswered("claim", (input: ClaimInput) => input.chargeKey, (inputs) => {
-    const requests = inputs.map((input) => input.request)
     const byKey = new Map(inputs.map((input) => [input.chargeKey, input]))
-    return sql.unsafe(Sql.claim, [
-      texts(inputs.map((input) => input.chargeKey)),
-      ...requestColumns(requests),
-      texts(inputs.map((input) => input.worker)),
-      double(leaseMs),
-      texts(inputs.map((input) => input.principal)),
-      integers(requests.map((request) => request.revision ?? 0))
-    ]).pipe(
+    return sql.unsafe(Sql.claim, [...claimColumns(inputs, leaseMs), integers(inputs.map(({ request }) => request.revision ?? 0))]).pipe(
       Effect.flatMap(decodeClaims),
       Effect.map((rows) => new Map(rows.map((row) => [row.charge_key, claimAnswer(row, byKey.get(row.charge_key)!)])))
     )
@@ -158,6 +210,31 @@ const settleAnswer = (row: typeof MovedRow.Type | typeof SettledRow.Type, input:
       return undefined
   }
 }
+
+const decodeMoved = decodeRows(Schema.Struct({ moved: Keys }))
+
+/** One payment to be recorded. */
+export interface PaidInput extends SettleInput {
+  readonly outcome: Succeeded
+}
+
+/** Payments of distinct keys; true where the holder recorded the payment of the attached object. */
+export const settlePaid = (sql: SqlClient.SqlClient) => (inputs: ReadonlyArray<PaidInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> =>
+  retryRolledBack(Effect.flatMap(
+    sql.unsafe(Sql.settlePaid, [
+      texts(inputs.map(({ lease }) => lease.chargeKey)),
+      texts(inputs.map(({ lease }) => lease.worker)),
+      bigints(inputs.map(({ lease }) => lease.epoch)),
+      integers(inputs.map(({ attempt }) => attempt)),
+      texts(inputs.map(({ outcome }) => outcome.paymentIntentId)),
+      texts(inputs.map(({ outcome }) => outcome.chargeId)),
+      bigints(inputs.map(({ outcome }) => outcome.amountReceivedMinor))
+    ]),
+    decodeMoved
+  )).pipe(Effect.map(([row]) => {
+    const moved = new Set(row?.moved ?? [])
+    return inputs.map(({ lease }) => moved.has(lease.chargeKey))
+  }))
 
 /** Settlements of distinct keys. */
 export const settle = (sql: SqlClient.SqlClient) =>

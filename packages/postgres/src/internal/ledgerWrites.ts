@@ -6,11 +6,17 @@
  * input with the row as the statement's snapshot shows it (a lateral probe, so that a batch stays a row of index probes
  * whatever the planner believes about sizes), and the verdict on it. `u`: the rows that move, by compare-and-set on
  * `event_seq`, which every move raises. A row that changed between snapshot and write is answered with `again`, and the
- * caller asks anew. Times are the database's: `purser.now()`, read once. A claim's inserts come after its updates, which
- * the join with `u` forces: in any order two claims could wait for each other.
+ * caller asks anew. Times are the database's: `purser.now()`, read once.
+ *
+ * Nearly every claim is a first one, and nearly every settlement a payment of the attached object by its holder. `begin` and
+ * `settlePaid` are for these: no look before the write, since the conditions of the write say all. What they leave is for
+ * `claim` and `settle`. Only `begin` inserts charges, and before it updates any, which the look at `n` forces: in any order
+ * two claims could wait for each other.
  */
 const clock = `t as materialized (select purser.now() as now)`
 const probe = `left join lateral (select * from purser.charges c where c.charge_key = i.charge_key offset 0) c on true`
+/** True of every key. The planner takes it to hold for few, and looks each of them up, be the table as small as it may. */
+const few = "length(i.charge_key) = 32"
 const open = `('planned', 'claimed', 'attached')`
 const held = `('claimed', 'attached', 'processing')`
 const writeEvents = (from: string, columns: string, more = "") =>
@@ -22,13 +28,75 @@ const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::flo
 const claimedColumns = `${epochMs("first_claimed_at")} as first_claimed_at_ms, ${epochMs("lease_until - now")} as lease_left_ms,
   ${epochMs("now - first_claimed_at")} as since_first_claim_ms`
 
-/** keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals, revisions */
+/** What `begin` and `claim` are given first. */
+const claims = `$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[]`
+const claimed = `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker, principal`
+const scope = `namespace, billing_period, currency`
+
+/**
+ * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals,
+ * objects, methods of the objects, whether to take room. First claims of identities without a revision: a new row, or a planned one that
+ * nobody has had. With an object the charge is attached at once; room is taken where all that a batch asks of a cap fits, and
+ * the lock of the cap's row comes last. Answers the keys that were claimed, apart for those with room and those without.
+ */
+export const begin = `with ${clock},
+i as materialized (
+  select i.*, case when object is null then 'claimed' else 'attached' end as next
+  from unnest(${claims}, $14::text[], $15::text[]) as i(${claimed}, object, object_method)
+  order by charge_key
+),
+n as (
+  insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
+    payment_method, allow_future, state, payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
+    planned_at, updated_at)
+  select i.charge_key, i.namespace, i.customer_id, i.billing_period, i.item, i.amount_minor, i.currency, i.stripe_customer_id,
+    i.payment_method, i.allow_future, i.next, i.object, i.object_method, i.worker, 1, t.now + $12::float8 * interval '1 millisecond', t.now, t.now, t.now
+  from i cross join t order by i.charge_key
+  on conflict (charge_key) do nothing
+  returning charge_key
+),
+p as (
+  update purser.charges c set state = i.next, payment_intent_id = i.object, attached_payment_method = i.object_method, lease_worker = i.worker,
+    lease_epoch = 1, lease_until = t.now + $12::float8 * interval '1 millisecond', first_claimed_at = t.now, event_seq = c.event_seq + 1, updated_at = t.now
+  from (select i.* from i left join n using (charge_key) where n.charge_key is null and ${few} order by i.charge_key) i, t
+  where c.charge_key = i.charge_key and c.state = 'planned' and c.lease_epoch = 0 and c.revision = 0 and c.quarantine is null
+    and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
+      is not distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method)
+  returning c.charge_key, c.event_seq
+),
+o as materialized (
+  select i.*, w.event_seq, w.from_state
+  from (select charge_key, 1 as event_seq, null::text as from_state from n union all select charge_key, event_seq, 'planned' from p) w
+  join i using (charge_key)
+),
+e as (${writeEvents("o cross join t", "charge_key, event_seq, now, from_state, next, worker, 1, object, principal", ", principal")} returning 1),
+s as (
+  select ${scope}, sum(amount_minor)::bigint as amount_minor, count(*) as reservations
+  from o cross join (select count(*) as written from e) first where $16::boolean and first.written >= 0
+  group by ${scope} order by ${scope}
+),
+k as (
+  update purser.caps c set reserved_minor = c.reserved_minor + s.amount_minor, reservations = c.reservations + s.reservations
+  from s
+  where (c.namespace, c.billing_period, c.currency) = (s.namespace, s.billing_period, s.currency)
+    and not c.closed and c.reserved_minor + s.amount_minor <= c.cap_minor
+  returning c.namespace, c.billing_period, c.currency
+),
+r as (
+  insert into purser.cap_reservations (charge_key, ${scope}, attempt, amount_minor, reserved_at)
+  select o.charge_key, ${scope}, 1, o.amount_minor, t.now from o join k using (${scope}) cross join t order by o.charge_key
+)
+select array_agg(o.charge_key) filter (where k.namespace is not null) as roomy, array_agg(o.charge_key) filter (where k.namespace is null) as bare,
+  ${epochMs("max(t.now)")} as now_ms
+from o cross join t left join k using (${scope})`
+
+/**
+ * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals, revisions.
+ * For rows that are there; one that is not is answered with `again`.
+ */
 export const claim = `with ${clock},
 i as materialized (
-  select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[],
-    $14::integer[])
-    as i(charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker,
-      principal, revision)
+  select * from unnest(${claims}, $14::integer[]) as i(${claimed}, revision)
   order by charge_key
 ),
 f as materialized (
@@ -37,7 +105,7 @@ f as materialized (
     c.outcome_payment_intent_id, c.charge_id, c.received_minor, c.outcome_code, c.outcome_decline_code, c.outcome_detail,
     c.outcome_advice_code, c.declined_charge_id as kept_declined_id,
     case
-      when c.charge_key is null then case when i.revision = 0 then 'new' else 'unopened' end
+      when c.charge_key is null then case when i.revision = 0 then 'again' else 'unopened' end
       when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
         is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'
       when c.quarantine is not null then 'quarantined'
@@ -47,7 +115,7 @@ f as materialized (
     end as verdict
   from i cross join t ${probe}
 ),
-u as (
+w as (
   update purser.charges c set
     state = case when c.state = 'planned' then 'claimed' else c.state end,
     lease_worker = f.worker, lease_epoch = c.lease_epoch + 1, lease_until = t.now + $12::float8 * interval '1 millisecond',
@@ -57,23 +125,12 @@ u as (
     and (c.lease_until is null or c.lease_until <= t.now)
   returning c.*, f.state as from_state, t.now
 ),
-n as (
-  insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
-    payment_method, allow_future, state, lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
-  select f.charge_key, f.namespace, f.customer_id, f.billing_period, f.item, f.amount_minor, f.currency, f.stripe_customer_id,
-    f.payment_method, f.allow_future, 'claimed', f.worker, 1, t.now + $12::float8 * interval '1 millisecond', t.now, t.now, t.now
-  from f cross join t cross join (select count(*) as moved from u) first
-  where f.verdict = 'new' and first.moved >= 0 order by f.charge_key
-  on conflict (charge_key) do nothing
-  returning *, null::text as from_state, updated_at as now
-),
-w as (select * from u union all select * from n),
 e as (${
   writeEvents("w join i using (charge_key)", `charge_key, event_seq, now, from_state, state, lease_worker, attempt,
     case when from_state in ${held} then 'taken over' end, i.principal`, ", principal")
 })
 select f.charge_key,
-  case when w.charge_key is not null then 'claimed' when f.verdict in ('new', 'free') then 'again' else f.verdict end as verdict,
+  case when w.charge_key is not null then 'claimed' when f.verdict = 'free' then 'again' else f.verdict end as verdict,
   f.quarantine, f.kept_amount, f.kept_currency, f.kept_customer, f.kept_method,
   f.state, f.outcome_payment_intent_id, f.charge_id, f.received_minor, f.outcome_code, f.outcome_decline_code, f.outcome_detail,
   f.outcome_advice_code, f.kept_declined_id as declined_charge_id,
@@ -114,6 +171,24 @@ e as (${writeEvents("u", "charge_key, event_seq, now, kept_state, 'attached', wo
 select f.charge_key, f.kept_id,
   case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
 from f left join u on u.charge_key = f.charge_key`
+
+/** keys, workers, epochs, attempts, payment intents, charge ids, received. Payments of attached objects by their holders; answers the keys that moved. */
+export const settlePaid = `with ${clock},
+i as materialized (
+  select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::bigint[])
+    as i(charge_key, worker, epoch, attempt, intent_id, charge_id, received_minor)
+  order by charge_key
+),
+u as (
+  update purser.charges c set state = 'succeeded', outcome_payment_intent_id = i.intent_id, charge_id = i.charge_id, received_minor = i.received_minor,
+    outcome_code = null, outcome_decline_code = null, outcome_detail = null, outcome_advice_code = null, next_attempt_at = null,
+    release_due = false, dunning_due = false, lease_until = null, settled_at = t.now, event_seq = c.event_seq + 1, updated_at = t.now
+  from (select * from i where ${few}) i, t
+  where c.charge_key = i.charge_key and c.state = 'attached' and c.lease_epoch = i.epoch and c.attempt = i.attempt
+  returning c.charge_key, c.event_seq, c.attempt, i.worker, t.now
+),
+e as (${writeEvents("u", "charge_key, event_seq, now, 'attached', 'succeeded', worker, attempt, null")})
+select array_agg(charge_key) as moved from u`
 
 /**
  * keys, workers, epochs, attempts, proof intents, states, outcome intents, charge ids, received, codes, decline codes,

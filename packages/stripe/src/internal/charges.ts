@@ -126,6 +126,7 @@ export const makeCharges = (client: StripeClient["Service"]): ChargeGateway["Ser
     isOneCall: isChargeId,
     nameOf: (chargeKey, { createdMs, id }) => isStanding(id) ? nameAt({ chargeKey }, createdMs) : undefined,
     probe: probeWith(client),
+    unsent: (order, nowMs) => unsent(order, nameAt(order, nowMs)),
     create: (order) => Effect.map(Clock.currentTimeMillis, (ms) => unsent(order, nameAt(order, ms))),
     find: (order, sinceMs) => search(order, nameAt(order, sinceMs), sinceMs),
     retrieve,

@@ -18,6 +18,7 @@ export const dispatch = (chosen: Gateway, branches: ReadonlyArray<Branch>): Gate
   return {
     name: chosen.name,
     ...(chosen.probe === undefined ? {} : { probe: chosen.probe }),
+    ...(chosen.unsent === undefined ? {} : { unsent: chosen.unsent }),
     create: chosen.create,
     find: chosen.find,
     defaultPaymentMethod: chosen.defaultPaymentMethod,

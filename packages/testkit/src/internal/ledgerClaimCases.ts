@@ -26,6 +26,24 @@ export const claimCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
       yield* assertTrail(request.chargeKey)
     }))
 
+  it.effect("names an object in the act of the first claim, and in no later one", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const request = chargeFor("named", period)
+      const named = (worker: string, id: string) => Effect.map(ledger.claim(request, worker, { object: { id, paymentMethod: "pm_card_visa" } }), (answer) =>
+        answer._tag === "Claimed" ? answer.charge : assert.fail(answer._tag))
+      const charge = yield* named("w1", "one:named")
+      assert.deepStrictEqual([charge.state, charge.resumed, charge.paymentIntentId, charge.paymentMethod], ["attached", false, "one:named", "pm_card_visa"])
+      assert.deepStrictEqual(yield* attachTo(charge, "pi_other"), { _tag: "Lost", winnerId: "one:named" })
+      yield* StoreClock.advance(longMs)
+      const second = yield* named("w2", "one:later")
+      assert.deepStrictEqual([second.state, second.resumed, second.paymentIntentId], ["attached", true, "one:named"])
+      assert.strictEqual((yield* settle(second, succeeded(request.chargeKey, "one:named"), "one:named"))._tag, "Settled")
+      assert.deepStrictEqual((yield* assertTrail(request.chargeKey)).map(({ detail, to }) => [to, detail]).slice(-3), [
+        ["attached", "one:named"], ["attached", "taken over"], ["succeeded", null]
+      ])
+    }))
+
   it.effect("keeps who asked on the trail, for each claim of a batch its own", () =>
     Effect.gen(function*() {
       const askers = ["alice", null, "bob"]

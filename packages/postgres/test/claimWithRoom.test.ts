@@ -1,0 +1,83 @@
+/** Room under the cap that is taken in the act of the first claim: what `reserve` would have taken, or nothing. */
+import { assert, layer } from "@effect/vitest"
+import { type ChargeRequest, Ledger, RunLedger, SpendCap } from "@purser/core"
+import { chargeFor } from "@purser/testkit/chargeFor"
+import { Effect, Layer } from "effect"
+import { PgLedger } from "../src/PgLedger.ts"
+import { PgRunLedger } from "../src/PgRunLedger.ts"
+import { PgSpendCap } from "../src/PgSpendCap.ts"
+import * as TestDatabase from "../src/TestDatabase.ts"
+
+const openCap = (request: ChargeRequest, expectedMinor: bigint) =>
+  Effect.flatMap(SpendCap, (cap) => cap.open({ ...request, expectedMinor, headroomPercent: 100 }))
+const capOf = ({ billingPeriod }: ChargeRequest) =>
+  Effect.flatMap(SpendCap, (cap) => Effect.map(cap.report(billingPeriod), ([report]) => [report!.reservedMinor, report!.reservations]))
+const wishOf = (request: ChargeRequest) => ({ ...request, chargeKey: request.chargeKey, attempt: 1, amountMinor: request.amountMinor })
+const claims = (requests: ReadonlyArray<ChargeRequest>) =>
+  Effect.flatMap(Ledger, (ledger) =>
+    Effect.forEach(requests, (request) => ledger.claim(request, "w1", { room: true }), { concurrency: "unbounded" }))
+const rooms = (requests: ReadonlyArray<ChargeRequest>) =>
+  Effect.map(claims(requests), (answers) => answers.map((answer) => answer._tag === "Claimed" ? answer.hasRoom === true : answer._tag))
+const many = (name: string, period: string) => Array.from({ length: 20 }, (_, index) => chargeFor(`${name}-${index}`, period))
+
+for (const [name, database] of TestDatabase.layers) {
+  const stores = Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, PgRunLedger.layer), database)
+  layer(stores, { timeout: 120_000 })(`room with a claim on ${name}`, (it) => {
+    it.effect("is taken by new and by planned charges alike, each once", () =>
+      Effect.gen(function*() {
+        const requests = many("fits", "2026-01")
+        yield* openCap(requests[0]!, 1_000_000n)
+        const runs = yield* RunLedger
+        yield* runs.begin({ runId: "run-room", source: "test" })
+        yield* runs.stage("run-room", requests.slice(0, 10).map((request, line) => ({ line: line + 1, chargeKey: request.chargeKey, request })))
+        yield* runs.plan("run-room")
+        assert.deepStrictEqual(yield* rooms(requests), requests.map(() => true))
+        assert.deepStrictEqual(yield* capOf(requests[0]!), [20_000n, 20])
+        const cap = yield* SpendCap
+        // Asked for again it takes nothing more, and given back it is gone.
+        yield* Effect.forEach(requests, (request) => cap.reserve(wishOf(request)), { concurrency: "unbounded" })
+        assert.deepStrictEqual(yield* capOf(requests[0]!), [20_000n, 20])
+        assert.deepStrictEqual(yield* rooms(requests), requests.map(() => "InProgress"))
+        yield* cap.release(requests[0]!.chargeKey, 1)
+        assert.deepStrictEqual(yield* capOf(requests[0]!), [19_000n, 19])
+      }))
+
+    it.effect("is not taken where it does not fit, where the cap is closed and where there is none; the charges are claimed", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const tight = many("tight", "2026-02")
+        yield* openCap(tight[0]!, 5000n)
+        const closed = chargeFor("closed", "2026-03")
+        yield* openCap(closed, 1_000_000n)
+        yield* cap.close(closed)
+        const uncapped = chargeFor("uncapped", "2026-04")
+        assert.deepStrictEqual(yield* rooms([...tight, closed, uncapped]), [...tight, closed, uncapped].map(() => false))
+        assert.deepStrictEqual([yield* capOf(tight[0]!), yield* capOf(closed)], [[0n, 0], [0n, 0]])
+        const taken = yield* Effect.forEach(tight, (request) => Effect.isSuccess(cap.reserve(wishOf(request))), { concurrency: "unbounded" })
+        assert.strictEqual(taken.filter((fits) => fits).length, 5)
+        const trail = yield* (yield* Ledger).events(tight[0]!.chargeKey)
+        assert.deepStrictEqual(trail.map(({ to }) => to), ["claimed"])
+      }))
+
+    it.effect("that is held already is not taken twice", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const requests = many("held", "2026-05")
+        yield* openCap(requests[0]!, 1_000_000n)
+        yield* cap.reserve(wishOf(requests[3]!))
+        assert.deepStrictEqual(yield* rooms(requests), requests.map(() => false))
+        yield* Effect.forEach(requests, (request) => cap.reserve(wishOf(request)), { concurrency: "unbounded" })
+        assert.deepStrictEqual(yield* capOf(requests[0]!), [20_000n, 20])
+      }))
+
+    it.effect("is never taken beyond the cap by claims that arrive together", () =>
+      Effect.gen(function*() {
+        const requests = Array.from({ length: 400 }, (_, index) => chargeFor(`race-${index}`, "2026-06"))
+        yield* openCap(requests[0]!, 123_000n)
+        const answers = yield* rooms(requests)
+        const cap = yield* SpendCap
+        yield* Effect.forEach(requests.filter((_, index) => answers[index] !== true), (request) => Effect.exit(cap.reserve(wishOf(request))), { concurrency: "unbounded" })
+        assert.deepStrictEqual(yield* capOf(requests[0]!), [123_000n, 123])
+      }))
+  })
+}
