@@ -99,7 +99,7 @@ const loadCluster = Effect.tryPromise({
 const unavailableAs = (database: string) => (error: { readonly detail: string }) =>
   Effect.fail(new DatabaseUnavailable({ database, detail: error.detail, isRetryable: false }))
 
-const openEmbedded = Effect.fnUntraced(function*(options: EmbeddedOptions) {
+const openEmbedded = Effect.fnUntraced(function*(options: EmbeddedOptions, withSchema: boolean) {
   const label = `pglite in ${options.dataDir}`
   const unavailable = unavailableAs(label)
   yield* acquireDirectoryLock(options.dataDir, "db").pipe(
@@ -108,7 +108,7 @@ const openEmbedded = Effect.fnUntraced(function*(options: EmbeddedOptions) {
       LockFailed: unavailable
     })
   )
-  const open = Effect.flatMap(loadCluster, ({ openCluster }) => openCluster(options.dataDir, options.fsync ?? true))
+  const open = Effect.flatMap(loadCluster, ({ openCluster }) => openCluster({ dataDir: options.dataDir, fsync: options.fsync ?? true, withSchema }))
   return yield* connectPglite(label, options, yield* Effect.catch(open, unavailable))
 })
 
@@ -150,7 +150,7 @@ export class Database extends Context.Service<Database, {
 
   /** PGlite in a folder. Fails with `DatabaseInUse` at once when a living process has it open. */
   static readonly layerEmbedded = (options: EmbeddedOptions): Layer.Layer<DatabaseServices, DatabaseError> =>
-    layerOf(openEmbedded(options))
+    layerOf(openEmbedded(options, false))
 
   /** PGlite in memory, empty, gone with the scope: for tests and dry runs. */
   static readonly layerMemory: Layer.Layer<DatabaseServices, DatabaseUnavailable> = layerOf(openMemory(undefined))
@@ -169,7 +169,8 @@ export class Database extends Context.Service<Database, {
    */
   static readonly layerConfig: Layer.Layer<DatabaseServices, DatabaseError | MigrationError | Config.ConfigError> = Layer.unwrap(
     Effect.map(configuration, ({ migrate, url, ...options }) => {
-      const database = Database.layer(Option.isSome(url) ? { ...options, url: url.value } : options)
+      // Migrations would bring a new folder there too, in a second and more.
+      const database = Option.isSome(url) ? Database.layerUrl(url.value, options) : layerOf(openEmbedded(options, migrate))
       return migrate ? Layer.provideMerge(Migrations.layer, database) : database
     })
   )

@@ -6,23 +6,10 @@
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, type Redacted } from "effect"
-import { createHash, randomUUID } from "node:crypto"
-import * as Fs from "node:fs"
-import * as Path from "node:path"
+import { randomUUID } from "node:crypto"
 import { Database } from "../Database.ts"
 import * as Migrations from "../Migrations.ts"
-
-const sources = Path.join(import.meta.dirname, "..")
-
-/** Stands for the schema that this code makes. Migrations import nothing of ours, which a test sees to. */
-export const schemaHash = Effect.sync(() => {
-  const hash = createHash("sha256")
-  const steps = Fs.readdirSync(Path.join(sources, "migrations")).filter((name) => /\.[jt]s$/.test(name) && !name.endsWith(".d.ts")).sort()
-  for (const name of [`Migrations${Path.extname(import.meta.filename)}`, ...steps.map((step) => Path.join("migrations", step))]) {
-    hash.update(name).update(Fs.readFileSync(Path.join(sources, name)))
-  }
-  return hash.digest("hex").slice(0, 16)
-})
+import { schemaHash } from "./schemaHash.ts"
 
 /** The template's name on every server. */
 export const templateName = Effect.map(schemaHash, (hash) => `purser_template_${hash}`)

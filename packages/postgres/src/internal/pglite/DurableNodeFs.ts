@@ -33,11 +33,11 @@ export class DurableNodeFs extends NodeFS {
   }
 }
 
-/** Start parameters that turn fsync on; the default method, fdatasync, does nothing in this build. */
-export const durableStartParams = (): Array<string> => [
-  ...PGlite.defaultStartParams.filter((parameter) => parameter !== "-F"),
-  "-c",
-  "fsync=on",
-  "-c",
-  "wal_sync_method=fsync"
+/**
+ * Start parameters. A quarter of the usual shared buffers: all of them are written when the database starts, and what does not fit is in the
+ * system's cache. With fsync, since the default method, fdatasync, does nothing in this build, another one.
+ */
+export const startParams = ({ fsync }: { readonly fsync: boolean }): Array<string> => [
+  ...PGlite.defaultStartParams.filter((parameter) => !fsync || parameter !== "-F"),
+  ...["shared_buffers=32MB", ...(fsync ? ["fsync=on", "wal_sync_method=fsync"] : [])].flatMap((setting) => ["-c", setting])
 ]

@@ -12,8 +12,8 @@ import { randomUUID } from "node:crypto"
 import * as Fs from "node:fs"
 import { open } from "node:fs/promises"
 import * as Path from "node:path"
-import { DurableNodeFs, durableStartParams } from "./DurableNodeFs.ts"
-import { loadSeed } from "./seed.ts"
+import { DurableNodeFs, startParams } from "./DurableNodeFs.ts"
+import { loadSchemaSeed, loadSeed } from "./seed.ts"
 import { readTar } from "./tar.ts"
 
 /** The cluster could not be made or opened. */
@@ -66,12 +66,21 @@ const removeUnfinished = (dataDir: string): void => {
   }
 }
 
+/** What a folder's cluster is to be. */
+interface ClusterOptions {
+  readonly dataDir: string
+  /** With it, what is committed survives a power loss. */
+  readonly fsync: boolean
+  /** A new one begins with the schema, where an archive of it is at hand. */
+  readonly withSchema: boolean
+}
+
 /** Makes the cluster of `dataDir` unless it is there; answers its folder. */
-const ensureCluster = Effect.fnUntraced(function*(dataDir: string, fsync: boolean) {
+const ensureCluster = Effect.fnUntraced(function*({ dataDir, fsync, withSchema }: ClusterOptions) {
   const cluster = Path.join(dataDir, clusterName)
   yield* Effect.try({ try: () => removeUnfinished(dataDir), catch: failed })
   if (yield* Effect.sync(() => Fs.existsSync(cluster))) return cluster
-  const archive = yield* loadSeed
+  const archive = (withSchema ? yield* loadSchemaSeed : undefined) ?? (yield* loadSeed)
   const unfinished = Path.join(dataDir, `${unfinishedPrefix}${randomUUID()}`)
   const { files, folders } = yield* Effect.try({ try: () => unpack(archive, unfinished), catch: failed })
   if (fsync) yield* flushFiles(files)
@@ -92,13 +101,11 @@ const scoped = (open: () => Promise<PGlite>) =>
     (db) => Effect.ignore(Effect.tryPromise(() => db.close()))
   )
 
-/** The cluster in `dataDir`, open until the scope closes. With `fsync`, what is committed survives a power loss. */
-export const openCluster = Effect.fnUntraced(function*(dataDir: string, fsync: boolean) {
-  const cluster = yield* ensureCluster(dataDir, fsync)
+/** The cluster in `dataDir`, open until the scope closes. */
+export const openCluster = Effect.fnUntraced(function*(options: ClusterOptions) {
+  const cluster = yield* ensureCluster(options)
   return yield* scoped(() =>
-    fsync
-      ? PGlite.create({ fs: new DurableNodeFs(cluster), startParams: durableStartParams() })
-      : PGlite.create({ fs: new NodeFS(cluster) })
+    PGlite.create({ fs: options.fsync ? new DurableNodeFs(cluster) : new NodeFS(cluster), startParams: startParams(options) })
   )
 })
 

@@ -1,5 +1,5 @@
 /**
- * A new, empty cluster as one archive.
+ * A new cluster as one archive: empty, or with Purser's schema, which its migrations need more than a second for.
  *
  * `initdb` in wasm takes seconds, unpacking its result takes a fraction of one. What is published has the archive beside
  * this module; in the workspace it is kept beside the package's dependencies (or in `PURSER_CACHE_DIR`). It is named by
@@ -16,6 +16,7 @@ import { createRequire } from "node:module"
 import * as Os from "node:os"
 import * as Path from "node:path"
 import * as Zlib from "node:zlib"
+import { schemaHash } from "../schemaHash.ts"
 import { type TarEntry, writeTar } from "./tar.ts"
 
 const packageFolder = Path.resolve(import.meta.dirname, "../../..")
@@ -27,7 +28,7 @@ const pgliteVersion = (): string => {
   return typeof manifest === "object" && manifest !== null && "version" in manifest ? String(manifest.version) : "unknown"
 }
 
-const seedName = Effect.sync(() => `cluster-${pgliteVersion()}.tar.gz`)
+const seedName = Effect.sync(() => `single-${pgliteVersion()}.tar.gz`)
 
 /** Where the archive of this version is kept. */
 export const seedFile = Effect.gen(function*() {
@@ -36,6 +37,18 @@ export const seedFile = Effect.gen(function*() {
   )
   return Path.join(folder, yield* seedName)
 })
+
+/** How the names of archives with the schema begin. */
+export const schemaPrefix = "schema-"
+
+/** Where the archive with this code's schema is kept; not compressed. */
+export const schemaFile = Effect.gen(function*() {
+  const seed = yield* seedFile
+  return Path.join(Path.dirname(seed), `${schemaPrefix}${yield* schemaHash}-${Path.basename(seed, ".gz")}`)
+})
+
+/** Its name where it is published, beside this module; compressed. */
+export const shippedSchemaName = Effect.map(seedName, (name) => `${schemaPrefix}${name}`)
 
 const read = (file: string) => Effect.try(() => Zlib.gunzipSync(Fs.readFileSync(file)))
 const shipped = Effect.flatMap(seedName, (name) => read(Path.join(import.meta.dirname, name)))
@@ -50,14 +63,22 @@ const entriesOf = (folder: string): ReadonlyArray<TarEntry> =>
 /** The archive of a closed cluster. */
 export const archiveOf = (folder: string): Buffer => writeTar(entriesOf(folder))
 
+/** The databases from which others are made are two thirds of a new cluster's files. PGlite has one database, and makes no others. */
+const dropTemplates = async (db: PGlite) => {
+  for (const name of ["template0", "template1"]) {
+    await db.exec(`alter database ${name} is_template false`)
+    await db.exec(`drop database ${name}`)
+  }
+}
+
 /**
  * Runs initdb; seconds. The cluster is closed before it is read: one that PGlite dumps while it is open begins with a
- * recovery, which flushes each of its thousand files.
+ * recovery, which flushes each of its files.
  */
 const initdb = Effect.acquireUseRelease(
   Effect.sync(() => Fs.mkdtempSync(Path.join(Os.tmpdir(), "purser-initdb-"))),
   (folder) =>
-    Effect.promise(() => PGlite.create({ fs: new NodeFS(folder) }).then((db) => db.close())).pipe(
+    Effect.promise(() => PGlite.create({ fs: new NodeFS(folder) }).then((db) => dropTemplates(db).then(() => db.close()))).pipe(
       Effect.andThen(Effect.sync(() => archiveOf(folder)))
     ),
   (folder) => Effect.sync(() => Fs.rmSync(folder, { recursive: true, force: true }))
@@ -67,6 +88,12 @@ const stored = Effect.flatMap(seedFile, read)
 
 /** The archive of an empty cluster, from a file if there is a whole one. */
 export const loadSeed: Effect.Effect<Buffer> = shipped.pipe(Effect.catch(() => stored), Effect.catch(() => initdb))
+
+/** The archive of a cluster with the schema of this code, or of an earlier one of it; undefined when there is none, since to make it takes longer than to migrate. */
+export const loadSchemaSeed: Effect.Effect<Buffer | undefined> = Effect.flatMap(shippedSchemaName, (name) => read(Path.join(import.meta.dirname, name))).pipe(
+  Effect.catch(() => Effect.flatMap(schemaFile, (file) => Effect.try(() => Fs.readFileSync(file)))),
+  Effect.catchCause(() => Effect.succeed(undefined))
+)
 
 /** Makes the cached archive unless a whole one is there; answers its path. */
 export const ensureSeed = Effect.gen(function*() {
