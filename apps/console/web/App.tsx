@@ -15,7 +15,7 @@ import { Trail } from "./pages/Trail.tsx"
 import { Workers } from "./pages/Workers.tsx"
 import { Act, SessionContext, ToastContext } from "./parts/Act.tsx"
 import { Spark } from "./parts/charts.tsx"
-import { Problem } from "./parts/show.tsx"
+import { Problem, Time } from "./parts/show.tsx"
 import { go, to, useRoute } from "./route.ts"
 import { chooseTheme, type Theme, useTheme } from "./theme.ts"
 
@@ -117,6 +117,17 @@ const Resting = () => {
   )
 }
 
+/** What stands on the page is of the past then, and says so. */
+const Lost = () => {
+  const { link, pulse } = useLive()
+  if (link !== "lost") return null
+  return (
+    <aside className="problem" aria-label="The console does not answer">
+      <b>The console does not answer.</b> {pulse === null ? "It is asked again every two seconds." : <>What is shown is of <Time ms={pulse.atMs} /> at the latest; it is asked again every two seconds.</>}
+    </aside>
+  )
+}
+
 const useShortcuts = () => {
   useEffect(() => {
     let armed = 0
@@ -187,6 +198,7 @@ const Frame = ({ session, signOut }: { readonly session: Session; readonly signO
       </header>
       <Nav />
       <main ref={main} id="main" tabIndex={-1}>
+        <Lost />
         <Resting />
         <Page />
       </main>

@@ -81,7 +81,7 @@ const VaultTable = ({ done, value }: { readonly value: VaultsShape; readonly don
           { name: "What", show: ({ act, path }) => <>{act} <span className="dim">{path}</span></> },
           { name: "Verdict", show: ({ code, verdict }) => <>{verdict}{code === null ? "" : ` (${code})`}</> },
           { name: "Amount", number: true, show: ({ amountMinor, currency }) => <Amount minor={amountMinor} code={currency ?? ""} /> },
-          { name: "Detail", wide: true, show: ({ customer, detail }) => detail ?? customer ?? <span className="dim">–</span> }
+          { name: "Detail", wide: true, show: ({ customer, detail, requestId }) => <>{detail ?? customer ?? (requestId === null ? <span className="dim">–</span> : null)}{requestId === null ? null : <> <code className="id" title="Stripe's Request-Id">{requestId}</code></>}</> }
         ]} />
       </details>
     )}
