@@ -33,7 +33,17 @@ it.live("E5: hard and soft declines, one call each; a person's retry with a good
       assert.deepInclude(due.json, { due: 0 })
       assert.strictEqual((yield* confirms(desk)).length, 4)
 
-      const retried = yield* desk.purser(["retry", "a", "2026-07", "--item", "base", "--payment-method", "pm_card_visa", "--reason", "new card", "--json"])
+      const retry = desk.purser(["retry", "a", "2026-07", "--item", "base", "--payment-method", "pm_card_visa", "--reason", "new card", "--json"])
+      // A closed cap refuses the attempt, not the charge; opening it again is an act of its own, with a reason.
+      const cap = ["2026-07", "--currency", "usd"]
+      assert.strictEqual((yield* desk.purser(["cap", "close", ...cap])).code, 0)
+      const noRoom = yield* retry
+      assert.deepStrictEqual([noRoom.code, /is closed\. The charge stays declined; .*purser cap reopen/.test(noRoom.stderr)], [1, true], noRoom.stderr)
+      assert.deepInclude(yield* show(desk, "a"), { state: "declined", attempt: 1, chosenMethod: null })
+      assert.strictEqual((yield* desk.purser(["cap", "reopen", ...cap])).code, 1)
+      const reopened = yield* desk.purser(["cap", "reopen", ...cap, "--reason", "new card"])
+      assert.deepStrictEqual([reopened.code, reopened.stdout.includes("closed")], [0, false], reopened.stderr)
+      const retried = yield* retry
       assert.strictEqual(retried.code, 0, retried.stderr)
       const asked = (yield* confirms(desk)).filter(({ path }) => path.includes(String(retried.json!["paymentIntentId"])))
       assert.strictEqual(asked.length, 2)

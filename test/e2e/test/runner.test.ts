@@ -26,13 +26,13 @@ describe("a runner", () => {
         const listed = yield* desk.purser(["runs"], once)
         assert.include(listed.stdout, "july")
         assert.include(listed.stdout, "500.00 of 500.00 usd")
-        // A run of a command is in the list, and in the command's hands.
+        // A run of a command is in the list too; one that is over is over.
         assert.strictEqual((yield* desk.purser(["run", file], once)).code, 0)
         const own = yield* Context.get(yield* books(desk), RunRegistry).list({ limit: 1 })
         assert.deepStrictEqual([own[0]?.definition, own[0]?.state, own[0]?.counted.map(({ rows }) => rows)], ["command", "finished", [50]])
         const refused = yield* desk.purser(["runs", "cancel", own[0]!.runId, "--reason", "mine"], once)
         assert.strictEqual(refused.code, 1)
-        assert.include(refused.stderr, "in the hands of")
+        assert.include(refused.stderr, "is finished: it cannot be canceled")
         yield* runner.kill("SIGTERM")
         assert.strictEqual((yield* runner.ended).code, 0)
       })), 90_000)
