@@ -34,9 +34,38 @@ export const defaultsInCode = (): ReadonlyArray<readonly [string, string]> => {
   )
 }
 
-/** Key, kind and, of literals, the words that are let in: for each place that reads a setting by one of Effect's own readers. */
-export const typesInCode = (): ReadonlyArray<{ readonly key: string; readonly kind: string; readonly literals: ReadonlyArray<string> }> =>
-  ["packages", "apps"].flatMap(filesIn).filter((path) => /^(?:packages|apps)\/[^/]+\/src\/.*\.ts$/.test(path)).map(readText).flatMap((text) => [
-    ...[...text.matchAll(/\b(?:Config\.)?(Duration|Boolean|Int|boundedInt|Redacted|Port)\("(PURSER_[A-Z0-9_]+)"/g)].map(([, kind, key]) => ({ key: key!, kind: kind!, literals: [] })),
-    ...[...text.matchAll(/\bConfig\.Literals\(\[([^\]]*)\], "(PURSER_[A-Z0-9_]+)"/g)].map(([, list, key]) => ({ key: key!, kind: "Literals", literals: [...list!.matchAll(/"([^"]*)"/g)].map((match) => match[1]!) }))
+/** How a key is read: the reader's name, and the type as the page writes it where the reader says all of it. */
+export interface ReadAs {
+  readonly key: string
+  readonly kind: string
+  readonly type: string | undefined
+}
+
+const number = (code: string) => code.replaceAll("_", "")
+const range = (minimum: string, maximum: string) => `${number(minimum)} to ${number(maximum)}`
+const plainTypes: Readonly<Record<string, string>> = { Duration: "duration", Boolean: "switch", Port: "1 to 65535" }
+
+/** For each place that reads a setting by one of Effect's own readers, or by one of the few that the packages have. */
+export const typesInCode = (): ReadonlyArray<ReadAs> =>
+  ["packages", "apps"].flatMap(filesIn).filter((path) => /^(?:packages|apps)\/[^/]+\/src\/.*\.ts$/.test(path)).map(readText).flatMap((text): ReadonlyArray<ReadAs> => [
+    ...[...text.matchAll(/\b(?:Config\.)?(Duration|Boolean|Int|Redacted|Port|whole)\("(PURSER_[A-Z0-9_]+)"/g)].map(([, kind, key]) => ({ key: key!, kind: kind!, type: plainTypes[kind!] })),
+    ...[...text.matchAll(/\bboundedInt\("(PURSER_[A-Z0-9_]+)", \{ minimum: ([\d_]+), maximum: ([\d_]+)/g)].map(([, key, minimum, maximum]) => ({ key: key!, kind: "range", type: range(minimum!, maximum!) })),
+    ...[...text.matchAll(/isBetween\(\{ minimum: ([\d_]+), maximum: ([\d_]+) \}\)\), "(PURSER_[A-Z0-9_]+)"/g)].map(([, minimum, maximum, key]) => ({ key: key!, kind: "range", type: range(minimum!, maximum!) })),
+    ...[...text.matchAll(/isGreaterThanOrEqualTo\(\d+\)\), "(PURSER_[A-Z0-9_]+)"/g)].map(([, key]) => ({ key: key!, kind: "whole", type: undefined })),
+    ...[...text.matchAll(/\bConfig\.Literals\(\[([^\]]*)\], "(PURSER_[A-Z0-9_]+)"/g)].map(([, list, key]) => ({
+      key: key!, kind: "Literals", type: [...list!.matchAll(/"([^"]*)"/g)].map((match) => `\`${match[1]!}\``).join(", ")
+    }))
   ])
+
+/**
+ * The page of the settings with types and defaults as the code has them; meanings, and what the code computes or reads as text, are as the
+ * page has them.
+ */
+export const configurationPage = (page: string): string => {
+  const defaults = new Map(defaultsInCode())
+  const types = new Map(typesInCode().flatMap(({ key, type }) => type === undefined ? [] : [[key, type]]))
+  return page.replaceAll(/^\| `(PURSER_[A-Z0-9_]+)` \| ([^|]+) \| ([^|]+) \|/gm, (_, key: string, type: string, value: string) => {
+    const inCode = defaults.get(key)
+    return `| \`${key}\` | ${types.get(key) ?? type} | ${inCode === undefined ? value : inCode === "none" ? inCode : `\`${inCode}\``} |`
+  })
+}

@@ -1,7 +1,9 @@
-/** Every file that is made of the code: the reference of the command and of the API, and the shelf of the wire. */
+/** Every file that is made of the code: the reference of the command, of the API and of the settings, and the shelf of the wire. */
 import { Effect } from "effect"
 import { apiPage } from "./ApiPage.ts"
 import { type CommandHelp, commandHelp } from "./CliHelp.ts"
+import { configurationPage } from "./Defaults.ts"
+import { readText } from "./Pages.ts"
 import { wireFiles } from "./WireShelf.ts"
 
 /** The sections that each command has alike are shown once. */
@@ -19,4 +21,4 @@ ${commands.map((command) => `## \`${["purser", ...command.path].join(" ")}\`\n\n
 
 /** Files by their path from the root. */
 export const generated: Effect.Effect<ReadonlyMap<string, string>> = Effect.map(commandHelp(), (commands) =>
-  new Map([["docs/reference/cli.md", cliPage(commands)], ["docs/reference/api.md", apiPage()], ...wireFiles()]))
+  new Map([["docs/reference/cli.md", cliPage(commands)], ["docs/reference/api.md", apiPage()], ["docs/configuration.md", configurationPage(readText("docs/configuration.md"))], ...wireFiles()]))

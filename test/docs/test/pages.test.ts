@@ -8,6 +8,7 @@ import { parseAllDocuments } from "yaml"
 import { commandHelp } from "../src/CliHelp.ts"
 import { knownKeys, shellCommands, shellProblems, unknownKeys } from "../src/Commands.ts"
 import { generated } from "../src/Generated.ts"
+import { outsideLinks } from "../src/Links.ts"
 import { blocksOf, filesIn, kindOf, pagePaths, readText, resolved, root } from "../src/Pages.ts"
 import { buildSite, deadLinks, slugOf } from "../src/Site.ts"
 
@@ -28,6 +29,15 @@ describe("the site", () => {
     const broken = new Map(site).set("more.html", "<main><a href=\"docs/nowhere.html\">x</a><a href=\"docs/protocol.html#nothing\">y</a><a href=\"docs/protocol.html#the-promise\">z</a></main>")
     assert.deepStrictEqual(deadLinks(broken), ["more.html: docs/nowhere.html leads to nothing", "more.html: docs/protocol.html#nothing names no heading there"])
     assert.strictEqual(slugOf("`charges`: the weaker guarantee"), "charges-the-weaker-guarantee")
+  })
+
+  it("knows which links lead out, for pnpm docs:links to ask them", () => {
+    const links = outsideLinks([
+      ["a.md", "[x](https://one.test/a#b) `[y](https://two.test)` <https://three.test>\n```sh\n[z](https://four.test)\n```\n"],
+      ["b.md", "[x](https://one.test/a) [y](http://127.0.0.1:4242/) [z](docs/a.md)"]
+    ])
+    assert.deepStrictEqual([...links], [["https://one.test/a", ["a.md", "b.md"]], ["https://three.test", ["a.md"]]])
+    assert.isAbove(outsideLinks(pages.map(({ path, text }) => [path, text])).size, 3)
   })
 
   it("writes a diagram of states as a table", () => {
