@@ -23,8 +23,7 @@ const history = (settings: Record<string, string>) =>
     const times = version === 0 ? [] : yield* sql<{ at: Date }>`select min(applied_at) as at from purser.migrations`
     return { version, firstMs: times[0]?.at.getTime() }
   }).pipe(
-    Effect.provide(Layer.fresh(Database.layerConfig)),
-    Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ PURSER_PGLITE_FSYNC: "off", ...settings })))
+    Effect.provide(Layer.provideMerge(Layer.fresh(Database.layerConfig), ConfigProvider.layer(ConfigProvider.fromUnknown({ PURSER_PGLITE_FSYNC: "off", ...settings }))))
   )
 
 it.live("begins with the schema, which is the one that migrations make", () =>
