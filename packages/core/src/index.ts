@@ -2,6 +2,7 @@
 export * from "./Attention.ts"
 export * from "./BillingPeriod.ts"
 export * from "./CallBook.ts"
+export * from "./CallSink.ts"
 export * from "./CapFigures.ts"
 export * from "./ChargeClient.ts"
 export * from "./ChargeError.ts"

@@ -2,7 +2,7 @@
 import { type BillingPeriod, ChargePause, Ledger, SpendCap } from "@purser/core"
 import { Database } from "@purser/postgres"
 import { Stores } from "@purser/purser"
-import { Clock, Data, Duration, Effect, Fiber, Ref } from "effect"
+import { Clock, Duration, Effect, Fiber, Option, Ref } from "effect"
 import { refused } from "../CommandFailed.ts"
 import { serving } from "../launch.ts"
 import { out } from "../ui/Output.ts"
@@ -18,23 +18,13 @@ const restFactor = 4
 /** A ledger that has not answered by then is away: a dead connection would else be waited for as long as the network likes. */
 const lookMax = Duration.seconds(10)
 
-/** Why a look brought nothing, beside what the stores say themselves. */
-export class LookTimeout extends Data.TaggedError("LookTimeout")<{ readonly most: Duration.Duration }> {
-  override get message() {
-    return `no answer within ${Duration.format(this.most)}`
-  }
-}
-
-/** A look that comes to an end in any case; what still waits for the network is left behind. */
-export const within = <A, E>(look: Effect.Effect<A, E>, most: Duration.Duration): Effect.Effect<A, E | LookTimeout> =>
+/** A look that comes to an end in any case, without an answer if need be; what still waits for the network is left behind. */
+export const within = <A, E>(look: Effect.Effect<A, E>, most: Duration.Duration): Effect.Effect<A | undefined, E> =>
   Effect.flatMap(Effect.forkDetach(look), (fiber) =>
-    Effect.timeoutOrElse(Fiber.join(fiber), {
-      duration: most,
-      orElse: () => {
-        fiber.interruptUnsafe()
-        return Effect.fail(new LookTimeout({ most }))
-      }
-    }).pipe(Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe()))))
+    Effect.timeoutOption(Fiber.join(fiber), most).pipe(
+      Effect.map(Option.getOrUndefined),
+      Effect.ensuring(Effect.sync(() => fiber.interruptUnsafe()))
+    ))
 
 /** Looks again and again; on a terminal the view is drawn anew, elsewhere each look is a line of output, or a JSON object. */
 export const watchStatus = (options: { readonly period: BillingPeriod | undefined; readonly interval: Duration.Duration; readonly json: boolean }) =>
@@ -52,7 +42,8 @@ export const watchStatus = (options: { readonly period: BillingPeriod | undefine
       lookMax
     )
     // Before anything is drawn: a store that is not there is a failure, and not an empty view.
-    const first = yield* Effect.catchIf(look, (error) => error._tag === "LookTimeout", ({ message }) => refused(`the ledger is away: ${message}`))
+    const first = yield* look
+    if (first === undefined) return yield* refused(`the ledger is away: it has not answered within ${Duration.format(lookMax)}`)
     const seen = yield* Ref.make<StatusSeen>({ look: first, atMs: yield* Clock.currentTimeMillis, awaySinceMs: undefined })
     const everyMs = Duration.toMillis(options.interval)
     const rates = makeRates(Math.min(1000, everyMs))
@@ -61,9 +52,10 @@ export const watchStatus = (options: { readonly period: BillingPeriod | undefine
       const startedMs = yield* Clock.currentTimeMillis
       const result = yield* Effect.result(look)
       const endedMs = yield* Clock.currentTimeMillis
-      yield* Ref.update(seen, (before) => seenAfter(before, result._tag === "Success" ? result.success : undefined, result._tag === "Success" ? endedMs : startedMs))
-      if (result._tag === "Success") yield* noteRate(result.success)
-      else yield* Effect.logWarning(`the store did not answer, the view is the last one: ${result.failure.message}`)
+      const found = result._tag === "Success" ? result.success : undefined
+      yield* Ref.update(seen, (before) => seenAfter(before, found, found === undefined ? startedMs : endedMs))
+      if (found !== undefined) yield* noteRate(found)
+      else yield* Effect.logWarning(`the store did not answer, the view is the last one: ${result._tag === "Failure" ? result.failure.message : "the look took too long"}`)
       yield* Effect.sleep(Math.max(everyMs, restFactor * (endedMs - startedMs)))
     })
     yield* noteRate(first)
