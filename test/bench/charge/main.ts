@@ -17,7 +17,7 @@ const { values } = parseArgs({
     count: { type: "string", default: "8000" },
     "in-flight": { type: "string", default: "256" },
     latency: { type: "string", default: "0" },
-    program: { type: "string", multiple: true, default: Object.keys(programs).filter((name) => name !== "purser-embedded") }
+    program: { type: "string", multiple: true, default: Object.keys(programs).filter((name) => name !== "purser-embedded" && name !== "restate") }
   }
 })
 const found = await withServer((server) =>

@@ -8,6 +8,7 @@ export const programs = {
   "graphile-worker": async () => (await import("./graphileWorker.ts")).program,
   "pg-boss": async () => (await import("./pgBoss.ts")).program,
   dbos: async () => (await import("./dbos.ts")).program,
+  restate: async () => (await import("./restate.ts")).program,
   purser: async () => (await import("./purser.ts")).program,
   "purser-embedded": async () => (await import("./purserEmbedded.ts")).program
 } satisfies Record<string, () => Promise<Program>>

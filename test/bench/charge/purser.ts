@@ -70,9 +70,14 @@ export const openPurser = async (setting: Setting, database: Layer.Layer<Layer.S
       currency: requestOf({ customerId: "c", amountMinor: 1 }).currency, expectedMinor: 1_000_000_000_000n, headroomPercent: 110
     }))))
   return {
-    charge: (jobs) =>
-      runtime.runPromise(Effect.forEach(jobs, (job) =>
-        Effect.flatMap(charge(requestOf(job)), (outcome) => outcome._tag === "Succeeded" ? Effect.void : Effect.die(new Error(outcome._tag))), { concurrency: setting.inFlight, discard: true })),
+    charge: (jobs) => {
+      const one = (job: Job) =>
+        Effect.flatMap(charge(requestOf(job)), (outcome) => outcome._tag === "Succeeded" ? Effect.void : Effect.die(new Error(outcome._tag)))
+      // As many loops as may be under way, as the others have.
+      let at = 0
+      const loop = Effect.whileLoop({ while: () => at < jobs.length, body: () => one(jobs[at++]!), step: () => undefined })
+      return runtime.runPromise(Effect.all(Array.from({ length: Math.min(setting.inFlight, jobs.length) }, () => loop), { concurrency: "unbounded", discard: true }))
+    },
     close: () => runtime.dispose()
   }
 }

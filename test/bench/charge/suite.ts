@@ -1,6 +1,7 @@
 /** One charge, whole way: claim, one POST, settle; and the same with answers that take their time. */
 import { type Bench, type Found, inTurns, ratios, type Suite } from "../support/Suite.ts"
 import { spread } from "../support/spread.ts"
+import { restateServer } from "./restateServer.ts"
 import { chargeSidesOf, compareCharges, figuresOf, rates, withChargeServer } from "./compare.ts"
 
 const peers = ["graphile-worker", "pg-boss"] as const
@@ -12,9 +13,9 @@ export const charge: Suite = {
   run: async (bench) => {
     const [count, inFlight] = [bench.count(8000, 5000), 256]
     const found = await compareCharges(bench, {
-      programs: ["post", "by-hand-batched", "by-hand-single", ...peers, "dbos", "purser"],
+      programs: ["post", "by-hand-batched", "by-hand-single", ...peers, "dbos", ...restateServer() === undefined ? [] : ["restate" as const], "purser"],
       count,
-      counts: { dbos: Math.ceil(count / 8), "by-hand-single": Math.ceil(count / 2) },
+      counts: { dbos: Math.ceil(count / 8), restate: Math.ceil(count / 8), "by-hand-single": Math.ceil(count / 2) },
       inFlight,
       latencyMs: 0
     })
@@ -22,7 +23,8 @@ export const charge: Suite = {
     const best = found.purser.map((_, round) => Math.max(...peers.map((peer) => found[peer][round]!.perSecond)))
     return {
       setting: `${count} charges a round, ${inFlight} under way, answers at once`,
-      figures: figuresOf(found),
+      // Restate has a store of its own.
+      figures: figuresOf(found, undefined, ["restate"]),
       goals: [
         { what: "purser ÷ by hand, batched", wanted: { atLeast: 0.85 }, values: ratios(purser, rates(found["by-hand-batched"])) },
         { what: "purser ÷ the better of graphile-worker and pg-boss", wanted: { atLeast: 1.2 }, values: ratios(purser, best) },

@@ -10,7 +10,7 @@ export const latency: Suite = {
   name: "latency",
   title: "Latency when idle",
   run: async (bench) => {
-    const count = bench.count(750, 250)
+    const count = bench.count(750, 200)
     const databaseUrl = await bench.server.newDatabase()
     const found = await withChargeServer(0, (postUrl) =>
       inTurns(["by-hand-single", "graphile-worker", "dbos", "purser"], bench.rounds, async (name, round) => {

@@ -9,7 +9,8 @@ const rowHeight = 24
 
 const escaped = (text: string): string => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)
 
-const isOurs = (program: string): boolean => /purser|gateway|service|charges$|worker|process|rows$|spend-cap/.test(program) && !/raw|bare|by-hand|graphile|csv/.test(program)
+/** By the name: what is compared with us. */
+const isTheirs = (program: string): boolean => /^(?:post|by-hand|graphile|pg-boss|dbos|restate|ideal|pre-built|pgbench|two bare|csv-parse|bare|off)|, raw$/.test(program)
 
 const bars = (figures: ReadonlyArray<Figure>, top: number): string => {
   const greatest = Math.max(...figures.flatMap(({ values }) => values))
@@ -19,7 +20,7 @@ const bars = (figures: ReadonlyArray<Figure>, top: number): string => {
     const y = top + index * rowHeight
     const middle = y + rowHeight / 2 - 2
     return `<text class="label" x="${labelWidth - 8}" y="${middle + 4}" text-anchor="end">${escaped(program)}</text>` +
-      `<rect class="${isOurs(program) ? "ours" : "theirs"}" x="${labelWidth}" y="${y + 2}" width="${(x(median) - labelWidth).toFixed(1)}" height="${rowHeight - 8}" rx="2"/>` +
+      `<rect class="${isTheirs(program) ? "theirs" : "ours"}" x="${labelWidth}" y="${y + 2}" width="${(x(median) - labelWidth).toFixed(1)}" height="${rowHeight - 8}" rx="2"/>` +
       (max > min ? `<path class="spread" d="M${x(min).toFixed(1)} ${middle}H${x(max).toFixed(1)}M${x(min).toFixed(1)} ${middle - 4}v8M${x(max).toFixed(1)} ${middle - 4}v8"/>` : "") +
       `<text class="value" x="${(x(max) + 8).toFixed(1)}" y="${middle + 4}">${escaped(figure(median))}</text>`
   }).join("\n")

@@ -1,7 +1,7 @@
 /** Results as they are kept: one JSON for the docs, in which a suite stands as it was run last, and a line a run for its history. */
 import { execFileSync } from "node:child_process"
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { arch, cpus, freemem, loadavg, release, totalmem } from "node:os"
+import { arch, cpus, loadavg, release, totalmem } from "node:os"
 import { dirname, join } from "node:path"
 import { type Found, isMet } from "./Suite.ts"
 import { spread } from "./spread.ts"
@@ -14,7 +14,7 @@ export interface Machine {
   readonly system: string
   readonly node: string
   readonly postgres: string
-  /** Of this checkout; with a plus when files had been changed. */
+  /** Of this checkout; with a plus when code had been changed. */
   readonly revision: string
 }
 
@@ -50,13 +50,10 @@ export const machineOf = (postgres: string): Machine => ({
   system: `${process.platform} ${release()} ${arch()}`,
   node: process.version,
   postgres,
-  revision: `${git("rev-parse", "--short", "HEAD")}${git("status", "--porcelain", "--untracked-files=no") === "" ? "" : "+"}`
+  revision: `${git("rev-parse", "--short", "HEAD")}${git("status", "--porcelain", "--untracked-files=no", "--", ...["packages", "apps", "test/bench"].map((path) => `:/${path}`)) === "" ? "" : "+"}`
 })
 
 export const load = (): number => Math.round(loadavg()[0]! * 100) / 100
-
-/** Whether the machine has room for a measurement to mean something. */
-export const freeMb = (): number => Math.round(freemem() / 1_048_576)
 
 const rounded = (value: unknown): unknown => typeof value === "number" && Number.isFinite(value) ? Number(value.toPrecision(5)) : value
 

@@ -8,7 +8,7 @@ export const telemetry: Suite = {
   name: "telemetry",
   title: "What telemetry costs",
   run: async (bench) => {
-    const [count, inFlight] = [bench.count(20_000, 8000), 256]
+    const [count, inFlight] = [bench.count(20_000, 6000), 256]
     /** Takes what it is sent; its time is not the sides'. */
     const collector = createServer((request, response) => {
       request.resume()
