@@ -9,6 +9,10 @@ export interface Proxy {
   readonly cut: Effect.Effect<void>
   /** Lets connections through again. */
   readonly mend: Effect.Effect<void>
+  /** Resets every connection; who comes anew is let through. */
+  readonly reset: Effect.Effect<void>
+  /** Leads to another port from now on; what is connected is reset. */
+  readonly moveTo: (port: number) => Effect.Effect<void>
   /** Waits until this many connections were turned away since the cut. */
   readonly turnedAway: (count: number) => Effect.Effect<void>
 }
@@ -28,6 +32,7 @@ export const proxyTo = (target: number) =>
     Effect.callback<{ readonly proxy: Proxy; readonly close: () => void }>((resume) => {
       const sockets = new Set<Socket>()
       let isCut = false
+      let to = target
       let refused = 0
       const keep = (socket: Socket, other: () => Socket) => {
         sockets.add(socket)
@@ -44,7 +49,7 @@ export const proxyTo = (target: number) =>
           client.resetAndDestroy()
           return
         }
-        const upstream = connect(target, "127.0.0.1")
+        const upstream = connect(to, "127.0.0.1")
         keep(client, () => upstream)
         keep(upstream, () => client)
         client.pipe(upstream)
@@ -66,6 +71,11 @@ export const proxyTo = (target: number) =>
             }),
             mend: Effect.sync(() => {
               isCut = false
+            }),
+            reset: Effect.sync(resetAll),
+            moveTo: (port) => Effect.sync(() => {
+              to = port
+              resetAll()
             }),
             turnedAway
           },

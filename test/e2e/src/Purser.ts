@@ -30,6 +30,7 @@ export const quick = {
 
 /** A process that is running. */
 export interface Running {
+  readonly pid: number
   readonly ended: Effect.Effect<Ended>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
   /** Waits until standard output or error holds the text, and answers all that was said until then. */
@@ -91,6 +92,7 @@ export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, 
         Effect.raceFirst(wait, Effect.flatMap(ended, ({ code, signal, stderr }) =>
           Effect.die(new Error(`purser ${args.join(" ")} ended too early with ${code ?? signal}: ${stderr}`))))
       const running: Running = {
+        pid: child.pid ?? 0,
         ended,
         meanwhile,
         kill: (signal) => Effect.sync(() => void child.kill(signal)),

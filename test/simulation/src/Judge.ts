@@ -2,9 +2,10 @@
  * The verdict on a world that has come to rest. What was paid is read from the simulated Stripe's own books and lists, never
  * from the engine's word; the ledger's rows, its trail, the cap and the answers that clients were given are held against them.
  */
-import { type ChargeEvent, type ChargeOutcome, type ChargeRecord, type ChargeRequest, type ChargeState, movedNothing, type Ledger, type SpendCap } from "@purser/core"
+import { type ChargeOutcome, type ChargeRequest, movedNothing, type Ledger, type SpendCap } from "@purser/core"
 import type { StripeSimShape } from "@purser/stripe-sim"
 import { Effect } from "effect"
+import { chargeProblems, heldMinor } from "./History.ts"
 import type { PlannedCharge, Scenario } from "./Scenario.ts"
 
 /** An answer that a client took for its own. */
@@ -21,36 +22,6 @@ export interface Evidence {
   readonly cap: SpendCap["Service"]
   readonly sim: StripeSimShape
   readonly told: ReadonlyArray<Told>
-}
-
-/** The moves that `docs/protocol.md` draws. */
-const moves: Record<ChargeState, ReadonlyArray<ChargeState>> = {
-  planned: ["claimed"],
-  claimed: ["attached", "rejected"],
-  attached: ["claimed", "rejected", "succeeded", "declined", "requires_action", "processing"],
-  processing: ["succeeded", "declined", "claimed", "canceled", "requires_action"],
-  requires_action: ["processing", "succeeded", "attached"],
-  declined: ["attached", "planned", "succeeded"],
-  rejected: ["planned", "attached", "succeeded"],
-  succeeded: [],
-  canceled: ["succeeded"]
-}
-
-const trailProblems = (record: ChargeRecord, events: ReadonlyArray<ChargeEvent>): ReadonlyArray<string> => {
-  const problems: Array<string> = []
-  let state = null as ChargeState | null
-  let attempt = 0
-  for (const [index, event] of events.entries()) {
-    if (event.sequence !== index + 1) problems.push(`line ${event.sequence} of the trail stands at ${index + 1}`)
-    if (event.from !== state) problems.push(`line ${event.sequence} goes on from ${event.from}, after ${state}`)
-    if (state !== null && event.to !== state && !moves[state].includes(event.to)) problems.push(`${state} may not become ${event.to}`)
-    if (event.attempt < attempt) problems.push(`attempt ${event.attempt} follows attempt ${attempt}`)
-    state = event.to
-    attempt = event.attempt
-  }
-  if (state !== record.state) problems.push(`the trail ends at ${state}, the row is ${record.state}`)
-  if (events.length > 0 && attempt !== record.attempt) problems.push(`the trail ends at attempt ${attempt}, the row is at ${record.attempt}`)
-  return problems
 }
 
 const isGood = ({ paymentMethod }: PlannedCharge) => paymentMethod === "pm_card_visa" || paymentMethod === null || paymentMethod.startsWith("pm_usBankAccount")
@@ -86,44 +57,27 @@ export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenar
   const violations: Array<string> = []
   const books = yield* sim.books
   const atStripe = yield* chargesAt(sim)
-  const paymentsOf = ({ billingPeriod, customerId, item }: ChargeRequest) =>
+  const entriesOf = ({ billingPeriod, customerId, item }: ChargeRequest) =>
     books.filter((entry) => entry.customer === customerId && entry.billingPeriod === billingPeriod && entry.item === (item ?? ""))
-      .reduce((sum, entry) => sum + entry.payments, 0)
+  const paymentsOf = (request: ChargeRequest) => entriesOf(request).reduce((sum, entry) => sum + entry.payments, 0)
   const fits = scenario.charges.reduce((sum, { amountMinor }) => sum + BigInt(amountMinor), 0n) <= scenario.capMinor
-  let heldMinor = 0n
+  let neededMinor = 0n
 
   for (const [index, request] of requests.entries()) {
     const { chargeKey } = request
     const say = (problem: string) => violations.push(`${request.customerId} ${request.item ?? "-"} (${chargeKey.slice(0, 6)}): ${problem}`)
     const payments = paymentsOf(request)
-    if (payments > 1) say(`paid ${payments} times`)
     const record = yield* Effect.orDie(ledger.find(chargeKey))
     // A request that was lost on the way to the first worker, from somebody who asks once, was never taken.
     if (record === undefined && mayBeAbsent(scenario, index) && payments === 0) continue
     if (record === undefined) {
+      if (payments > 1) say(`paid ${payments} times`)
       say("the ledger has forgotten it")
       continue
     }
-    if (record.quarantine !== null) say(`quarantined: ${record.quarantine}`)
     const events = yield* Effect.orDie(ledger.events(chargeKey))
-    for (const problem of trailProblems(record, events)) say(problem)
-    switch (record.state) {
-      case "succeeded":
-        heldMinor += BigInt(request.amountMinor)
-        if (payments === 0) say("recorded as paid, and Stripe has no payment")
-        break
-      case "requires_action":
-        heldMinor += BigInt(request.amountMinor)
-        if (payments > 0) say("paid, and recorded as requires_action")
-        break
-      case "declined":
-      case "rejected":
-      case "canceled":
-        if (payments > 0) say(`paid, and recorded as ${record.state}`)
-        break
-      default:
-        say(`still ${record.state} long after the last fault`)
-    }
+    for (const problem of chargeProblems({ record, events, payments, paidMinor: entriesOf(request).reduce((sum, { amountMinor }) => sum + amountMinor, 0) })) say(problem)
+    neededMinor += heldMinor(record)
     const planned = scenario.charges[index]!
     const retried = scenario.faults.some(({ kind }) => kind === "retryByPerson")
     if (isGood(planned) && fits && !retried && record.state !== "succeeded") say(`a good card and room enough, and ${record.state} (${JSON.stringify(record.outcome)})`)
@@ -141,7 +95,7 @@ export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenar
   const paidMinor = books.reduce((sum, { amountMinor, payments }) => payments > 0 ? sum + BigInt(amountMinor) : sum, 0n)
   if (paidMinor > scenario.capMinor) violations.push(`${paidMinor} was paid under a cap of ${scenario.capMinor}`)
   const [report] = yield* Effect.orDie(cap.report())
-  if (report?.reservedMinor !== heldMinor) violations.push(`the cap holds ${report?.reservedMinor} for charges that need ${heldMinor}`)
+  if (report?.reservedMinor !== neededMinor) violations.push(`the cap holds ${report?.reservedMinor} for charges that need ${neededMinor}`)
 
   for (const { outcome, request } of told) {
     if (outcome.chargeKey !== request.chargeKey) {
