@@ -5,6 +5,7 @@ import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Layer, ManagedRuntime, Redacted } from "effect"
 import { Pool } from "undici"
 import { eachOf } from "../charge/jobs.ts"
+import { inLoops } from "../support/loops.ts"
 import { heard, say, timed } from "../support/side.ts"
 
 const [program, countText, inFlightText, run, url] = process.argv.slice(2) as [string, string, string, string, string]
@@ -21,7 +22,7 @@ const byGateway = async () => {
       Effect.flatMap(gateway.confirm(order, { id, attempt: 1, paymentMethod: "pm_card_visa", keySuffix: "" }), ({ status }) =>
         status === "succeeded" ? Effect.void : Effect.die(new Error(status))))
   }
-  return (requests: ReadonlyArray<Request>) => runtime.runPromise(Effect.forEach(requests, pay, { concurrency: inFlight, discard: true }))
+  return (requests: ReadonlyArray<Request>) => runtime.runPromise(inLoops(requests.length, inFlight, (index) => pay(requests[index]!)))
 }
 
 const byPosts = async () => {

@@ -8,6 +8,7 @@ import { Database, Migrations, PgLedger } from "@purser/postgres"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Layer, ManagedRuntime, Redacted } from "effect"
 import pg from "pg"
+import { inLoops } from "../support/loops.ts"
 import { heard, say, timed, type Worked } from "../support/side.ts"
 
 const [program, countText, run, databaseUrl] = process.argv.slice(2) as [string, string, string, string]
@@ -26,14 +27,15 @@ const requestsOf = (name: string, many: number) => Array.from({ length: many }, 
 const openOurs = async () => {
   const runtime = ManagedRuntime.make(PgLedger.layer.pipe(Layer.provideMerge(Layer.provideMerge(Migrations.layer, Database.layerUrl(Redacted.make(databaseUrl))))))
   const ledger = await runtime.runPromise(Ledger)
-  const all = <A, B>(inputs: ReadonlyArray<A>, call: (input: A, index: number) => Effect.Effect<B, unknown>) => runtime.runPromise(Effect.forEach(inputs, call, { concurrency: callers }))
   return (name: string, many: number): Ready => {
     const requests = requestsOf(name, many)
-    let claims: ReadonlyArray<ClaimAnswer> = []
+    const claims: Array<ClaimAnswer> = []
+    const all = (call: (index: number) => Effect.Effect<unknown, unknown>) => runtime.runPromise(inLoops(many, callers, call))
     return {
-      claim: async () => claims = await all(requests, (request) => ledger.claim(request, "bench")),
+      claim: () => all((index) => Effect.map(ledger.claim(requests[index]!, "bench"), (claim) => claims[index] = claim)),
       settle: () =>
-        all(claims, (claim, index) => {
+        all((index) => {
+          const claim = claims[index]!
           if (claim._tag !== "Claimed") return Effect.die(new Error(claim._tag))
           const { chargeKey } = requests[index]!
           return ledger.settle({

@@ -2,6 +2,7 @@
 import { ChargeClient, ChargeServer } from "@purser/core"
 import { Broker, Majordomo, PushPull, ReqRep, RouterDealer, ZmqTransport } from "@purser/transport-zeromq"
 import { Context, Effect, Layer, Logger, type Scope } from "effect"
+import { inLoops } from "../support/loops.ts"
 import { chargeOf, order, type Order, orderOf, paid, type Pattern, type Program, replyTo, window, windowOf } from "./messages.ts"
 
 const services = { "router-dealer": RouterDealer, "push-pull": PushPull, "req-rep": ReqRep, majordomo: Majordomo } as const
@@ -31,13 +32,6 @@ const work = (pattern: Pattern, program: Program, endpoint: string): Effect.Effe
     ? Effect.flatMap(ChargeServer, (server) => server.serve((request) => Effect.succeed(paid(request)))).pipe(Effect.provide(layers[pattern][1]({ endpoint })))
     : serviceOf(pattern).serve({ ...order, endpoint, service }, (request) => Effect.succeed(replyTo(request)))
 
-/** As many callers as may be in flight, each with one request after the other. */
-const each = (callers: number, request: (index: number) => Effect.Effect<unknown, unknown>) => (count: number) => {
-  let at = 0
-  const caller = Effect.whileLoop({ while: () => at < count, body: () => request(at++), step: () => undefined })
-  return Effect.all(Array.from({ length: callers }, () => caller), { concurrency: "unbounded", discard: true })
-}
-
 /** One caller with a batch after the other: a program that bills reads its rows so. */
 const batchOf = 10_000
 const inBatches = (requestAll: (orders: ReadonlyArray<Order>) => Effect.Effect<unknown, unknown>) => (count: number) => {
@@ -61,9 +55,9 @@ export const connectOurs = Effect.fnUntraced(function*(pattern: Pattern, program
     const client = Context.get(yield* Layer.build(layers[pattern][0](options)), ChargeClient)
     // Made before: to check a charge's fields is its maker's work, not the transport's.
     const charges = Array.from({ length: most }, (_, index) => chargeOf(index))
-    return each(concurrency, (index) => client.submit(charges[index]!))
+    return (count) => inLoops(count, concurrency, (index) => client.submit(charges[index]!))
   }
   const { request, requestAll } = yield* serviceOf(pattern).client({ ...order, ...options, service })
   if (program === "batch") return inBatches(requestAll)
-  return each(concurrency, (index) => request(orderOf(index)))
+  return (count) => inLoops(count, concurrency, (index) => request(orderOf(index)))
 })
