@@ -37,6 +37,8 @@ export class ChargePause extends Context.Service<ChargePause, {
   readonly resume: (act: PauseAct) => Effect.Effect<boolean, LedgerError>
   /** Waits until this process knows of no pause. Before the store was read for the first time nothing is open. */
   readonly whenOpen: Effect.Effect<void>
+  /** Whether `whenOpen` would not wait now; who cannot say lets everybody ask. */
+  readonly isOpen?: () => boolean
   /** Waits until this process knows of a pause. */
   readonly whenPaused: Effect.Effect<void>
   /** Waits until this process knows of an outage. */

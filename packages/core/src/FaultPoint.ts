@@ -1,6 +1,6 @@
 /**
- * Named places in the protocol at which a test can make a process die or stall. In a build nothing is registered and a
- * place costs one call of a function that returns `Effect.void`.
+ * Named places in the protocol at which a test can make a process die or stall. In a build nothing is registered, and a
+ * place costs a look at whether it is so.
  */
 import { Context, Effect } from "effect"
 import type { ChargeKey } from "./ChargeKey.ts"
@@ -17,5 +17,8 @@ export type FaultPlace = typeof faultPlaces[number] | typeof refundFaultPlaces[n
 /** What a place calls. */
 export type FaultHook = (place: FaultPlace, chargeKey: ChargeKey) => Effect.Effect<void>
 
+/** Nothing happens at any place; those who find it need not pass any. */
+export const noFault: FaultHook = () => Effect.void
+
 /** Called at every place; the default does nothing. */
-export const FaultPoint = Context.Reference<FaultHook>("@purser/core/FaultPoint", { defaultValue: () => () => Effect.void })
+export const FaultPoint = Context.Reference<FaultHook>("@purser/core/FaultPoint", { defaultValue: () => noFault })

@@ -6,7 +6,7 @@ import { Effect, Latch } from "effect"
 import type { ChargePause, Pause } from "./ChargePause.ts"
 
 /** The waiting half of `ChargePause`, and the way to change it. */
-export interface PauseView extends Pick<ChargePause["Service"], "whenOpen" | "whenPaused" | "whenOutage" | "view"> {
+export interface PauseView extends Pick<ChargePause["Service"], "whenOpen" | "isOpen" | "whenPaused" | "whenOutage" | "view"> {
   readonly show: (pauses: ReadonlyArray<Pause>) => Effect.Effect<void>
 }
 
@@ -19,6 +19,7 @@ export const makePauseView = (known: boolean): Effect.Effect<PauseView> =>
     let seen: ReadonlyArray<Pause> = []
     return {
       whenOpen: open.await,
+      isOpen: () => open.isOpen(),
       whenPaused: paused.await,
       whenOutage: outage.await,
       view: Effect.sync(() => seen),

@@ -4,41 +4,27 @@
  * database transaction.
  */
 import {
-  ChargeConflict, ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
-  type ChargeRequest, type ClaimedCharge, type ClaimExtras, chargeTerms, FaultPoint, InvalidRequest, LeaseLost, Ledger, LedgerError, type LedgerErrorReason,
-  movedNothing, periodHasBegun, type PipelineError, Rejected, RevisionNotOpened, SpendCap, type GatewayPayment, Tracing
+  ChargeConflict, type ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
+  type ChargeRequest, type ClaimAnswer, type ClaimedCharge, type ClaimExtras, FaultPoint, LeaseLost, Ledger, LedgerError,
+  type LedgerErrorReason, movedNothing, noFault, type PipelineError, Rejected, RevisionNotOpened, type SettleAnswer, SpendCap,
+  type GatewayPayment, Tracing
 } from "@purser/core"
-import { Cause, Clock, type Config, Context, Deferred, Effect, Exit, Layer, Metric, Option, Result } from "effect"
+import { Cause, Clock, type Config, Context, Effect, Layer, Metric, Option, Result } from "effect"
 import { nextAttemptAfterMs } from "./DunningPolicy.ts"
 import { EngineMetrics, stateWord } from "./EngineMetrics.ts"
+import { knowsOurKey, noteForeignKey, refusalOf } from "./internal/admission.ts"
 import { retryAfterFailure } from "./internal/backoff.ts"
 import { mismatchOf } from "./internal/evidence.ts"
-import { forCharge, guardGateway } from "./internal/gate.ts"
+import { guardGateway } from "./internal/gate.ts"
 import { confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
+import { makeInWork } from "./internal/inWork.ts"
 import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
 import { holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
+import { type Begun, nothingBegun, Standing } from "./internal/standing.ts"
 import { makeSteps } from "./internal/steps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
 const generationsMax = 5
-
-/** What the claim did beside: the room that it took, and the object that it named, which nobody has been asked to pay yet. */
-interface Begun {
-  readonly hasRoom: boolean
-  readonly unsent: GatewayPayment | undefined
-}
-const noObject: Effect.Effect<undefined> = Effect.succeed(undefined)
-const nothingBegun: Begun = { hasRoom: false, unsent: undefined }
-
-/** What one run of the steps knows of itself. */
-interface Standing {
-  /** When its lease was taken, by this process's clock. */
-  readonly takenAtMs: number
-  /** Whether it took the room of this attempt itself, and has held the lease since. */
-  readonly hasRoom: boolean
-  /** The processor, with this charge's lease held during every call. */
-  readonly gateway: ChargeGateway["Service"]
-}
 
 /** Charges one request, or goes on with a claimed one. Every method needs nothing. */
 export class ChargePipeline extends Context.Service<ChargePipeline, {
@@ -63,9 +49,13 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const pause = Option.isSome(shared) ? shared.value : Context.get(yield* Layer.build(ChargePause.layerMemory), ChargePause)
       const gateway = yield* guardGateway(yield* ChargeGateway, pause, settings)
       const holdLease = yield* makeLeaseKeeper(ledger)
-      const inWork = new Map<ChargeKey, { readonly request: ChargeRequest; readonly done: Deferred.Deferred<ChargeOutcome, PipelineError> }>()
-      const { step, whole } = yield* makeSteps(() => inWork.size)
+      const inWork = makeInWork()
+      const { step, whole } = yield* makeSteps(inWork.size)
       const oneStore = ledger.store !== undefined && ledger.store === cap.store
+
+      const isQuiet = fault === noFault
+      const whenOpen = <A, E>(next: Effect.Effect<A, E>) => Effect.suspend(() => pause.isOpen?.() === true ? next : Effect.andThen(pause.whenOpen, next))
+      const patience = { while: (error: LedgerError) => error.isRetryable, schedule: settings.retry }
 
       const ledgerFailure = (chargeKey: ChargeKey, reason: LedgerErrorReason) => new LedgerError({ reason, chargeKey })
       const reservationOf = ({ attempt, lease, request }: ClaimedCharge) => ({
@@ -89,20 +79,21 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       })
 
       /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */
-      const settle = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome) {
+      const settle = (charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome): Effect.Effect<ChargeOutcome, PipelineError> => {
+        const fact = { lease: charge.lease, attempt: charge.attempt, paymentIntentId, outcome, pollAfterMs: settings.pollMs }
+        const asked = outcome._tag === "Declined"
+          ? Effect.flatMap(nextAttemptAfterMs(settings.dunning, charge.attempt, outcome), (afterMs) => ledger.settle({ ...fact, nextAttemptAfterMs: afterMs }))
+          : ledger.settle(fact)
+        return Effect.flatMap(step("settle", retryAfterFailure(asked, patience)), (answer) =>
+          isQuiet && answer._tag === "Settled" && outcome._tag === "Succeeded" && !charge.resumed
+            ? Effect.as(Metric.update(EngineMetrics.charges.of(stateWord(outcome._tag)), 1), answer.outcome)
+            : settled(charge, outcome, answer))
+      }
+
+      const settled = Effect.fnUntraced(function*(charge: ClaimedCharge, outcome: ChargeOutcome, answer: SettleAnswer) {
         const { chargeKey } = charge.lease
-        const answer = yield* step("settle", retryAfterFailure(ledger.settle({
-          lease: charge.lease,
-          attempt: charge.attempt,
-          paymentIntentId,
-          outcome,
-          pollAfterMs: settings.pollMs,
-          ...(outcome._tag === "Declined" ? { nextAttemptAfterMs: yield* nextAttemptAfterMs(settings.dunning, charge.attempt, outcome) } : {})
-        }), { while: (error) => error.isRetryable, schedule: settings.retry }))
         yield* fault("after-settle", chargeKey)
-        if (answer._tag === "LeaseLost") {
-          return yield* ledgerFailure(chargeKey, new LeaseLost({ operation: "settle" }))
-        }
+        if (answer._tag === "LeaseLost") return yield* leaseLost(charge, "settle")
         if (answer._tag === "Recorded") {
           yield* checkRecorded(charge, outcome, answer.outcome)
           if (movedNothing(answer.outcome)) yield* Effect.ignore(releaseLate(charge))
@@ -174,25 +165,25 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return outcome === undefined ? Effect.fail(error) : settle(charge, paymentIntentId, outcome)
       }
 
-      const onRefusal = (charge: ClaimedCharge, paymentIntentId: string | null) => <A extends ChargeOutcome>(
-        effect: Effect.Effect<A, PipelineError>
-      ): Effect.Effect<ChargeOutcome, PipelineError> =>
-        Effect.catchIf(
-          effect,
-          (error) => error._tag === "ChargeError" && error.outcome === "not_charged" && !error.isRetryable,
-          (error) => error._tag === "ChargeError" ? refused(charge, paymentIntentId, error) : Effect.fail(error)
-        )
+      const onRefusal = (charge: ClaimedCharge, paymentIntentId: string | null, error: PipelineError): Effect.Effect<ChargeOutcome, PipelineError> =>
+        error._tag === "ChargeError" && error.outcome === "not_charged" && !error.isRetryable ? refused(charge, paymentIntentId, error) : Effect.fail(error)
 
-      /** No other can have taken the charge over yet. */
-      const isFresh = (charge: ClaimedCharge, { takenAtMs }: Standing) =>
-        Effect.map(Clock.currentTimeMillis, (nowMs) => nowMs - takenAtMs < charge.leaseLeftMs / 2)
+      const catchRefusal = (charge: ClaimedCharge, paymentIntentId: string | null, effect: Effect.Effect<ChargeOutcome, PipelineError>) =>
+        Effect.catch(effect, (error) => onRefusal(charge, paymentIntentId, error))
 
       /**
-       * The lease must outlast what comes; a worker that lost it stops here. Where an object is paid at most once, going on
-       * would be safe. Where only a key says so, the database is asked before each call, whatever our own clock says.
+       * Before money is asked for: charging is not paused, and the lease outlasts what comes; a worker that lost it stops here. Where
+       * an object is paid at most once, going on would be safe. Where only a key says so, the database is asked before each call,
+       * whatever our own clock says.
        */
-      const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing) {
-        if ((yield* isFresh(charge, at)) && gateway.isOneCall?.(id) !== true) return
+      const beforeConfirm = (charge: ClaimedCharge, at: Standing, oneCall: boolean): Effect.Effect<void, PipelineError> =>
+        Effect.clockWith((clock) => {
+          if (isQuiet && !oneCall && pause.isOpen?.() === true && at.isFresh(clock.currentTimeMillisUnsafe())) return Effect.void
+          return Effect.andThen(at.hold(pause.whenOpen), Effect.andThen(keepLease(charge, at, oneCall), fault("before-confirm", charge.lease.chargeKey)))
+        })
+
+      const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, at: Standing, oneCall: boolean) {
+        if (!oneCall && at.isFresh(yield* Clock.currentTimeMillis)) return
         if (!(yield* ledger.extend(charge.lease))) return yield* leaseLost(charge, "confirm")
       })
 
@@ -208,25 +199,35 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return attached._tag === "Attached" ? paymentMethod : yield* leaseLost(charge, "attach")
       })
 
-      const confirm = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing): Effect.fn.Return<ChargeOutcome, PipelineError> {
-        const { chargeKey } = charge.lease
-        // Room that this run took a moment ago is still there: only who takes a charge over can give it back.
-        const refusal = at.hasRoom && (yield* isFresh(charge, at)) ? undefined : yield* reserve(charge)
+      const confirm = (charge: ClaimedCharge, id: string, at: Standing): Effect.Effect<ChargeOutcome, PipelineError> =>
+        Effect.clockWith((clock) => {
+          // Room that this run took a moment ago is still there: only who takes a charge over can give it back.
+          const hasRoom = at.hasRoom && at.isFresh(clock.currentTimeMillisUnsafe())
+          return hasRoom && charge.paymentMethod !== null ? ask(charge, id, charge.paymentMethod, at) : askPrepared(charge, id, at, hasRoom)
+        })
+
+      const askPrepared = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing, hasRoom: boolean): Effect.fn.Return<ChargeOutcome, PipelineError> {
+        const refusal = hasRoom ? undefined : yield* reserve(charge)
         if (refusal !== undefined) return refusal
-        const paymentMethod = charge.paymentMethod ?? (yield* freezeMethod(charge, id, at))
-        const beforeTry = holdLease(charge)(pause.whenOpen).pipe(
-          Effect.andThen(keepLease(charge, id, at)),
-          Effect.andThen(fault("before-confirm", chargeKey))
-        )
-        return yield* step("confirm", confirmUntilKnown(at.gateway, settings, charge, { id, paymentMethod }, beforeTry, fault("after-confirm", chargeKey))).pipe(
-          Effect.flatMap((payment) => decide(charge, payment, at)),
-          Effect.catchIf(
-            (error) => error.reason._tag === "KeyReused" && gateway.isOneCall?.(id) === true,
-            () => quarantine(charge, "the idempotency key was used with other parameters: another program may have charged this")
-          ),
-          onRefusal(charge, id)
-        )
+        return yield* ask(charge, id, charge.paymentMethod ?? (yield* freezeMethod(charge, id, at)), at)
       })
+
+      const ask = (charge: ClaimedCharge, id: string, paymentMethod: string, at: Standing): Effect.Effect<ChargeOutcome, PipelineError> => {
+        const oneCall = gateway.isOneCall?.(id) ?? false
+        const order = orderOf(charge)
+        const call = (keySuffix: string) => at.hold(gateway.confirm(order, { id, paymentMethod, attempt: charge.attempt, keySuffix }))
+        const asked = step("confirm", confirmUntilKnown(settings, charge, {
+          oneCall,
+          once: (keySuffix) =>
+            Effect.andThen(beforeConfirm(charge, at, oneCall), isQuiet ? call(keySuffix) : Effect.flatMap(Effect.result(call(keySuffix)), (answer) =>
+              Effect.andThen(fault("after-confirm", charge.lease.chargeKey), Effect.fromResult(answer)))),
+          look: Effect.suspend(() => look(at.gateway, settings, charge, id))
+        }))
+        return Effect.catch(Effect.flatMap(asked, (payment) => decide(charge, payment, at)), (error) =>
+          error.reason._tag === "KeyReused" && oneCall
+            ? quarantine(charge, "the idempotency key was used with other parameters: another program may have charged this")
+            : onRefusal(charge, id, error))
+      }
 
       /** Goes on from what the object says. */
       const decide = (charge: ClaimedCharge, payment: GatewayPayment, at: Standing): Effect.Effect<ChargeOutcome, PipelineError> => {
@@ -289,7 +290,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           if (attached.winnerId !== null && attached.winnerId !== payment.id) yield* cancelOrphan(charge, payment, at)
           return yield* leaseLost(charge, "attach")
         }
-        return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, { ...at, hasRoom: true })
+        return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, at.withRoom())
       })
 
       /** Nobody knows this object's id but us, so that nobody can confirm it; leaving it would cost nothing but order. */
@@ -308,45 +309,56 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         for (const place of ["before-create", "after-create", "after-attach"] as const) yield* fault(place, chargeKey)
       })
 
-      const proceed = (charge: ClaimedCharge, begun: Begun = nothingBegun): Effect.Effect<ChargeOutcome, PipelineError> =>
-        Effect.gen(function*() {
-          yield* passBegun(charge.lease.chargeKey, begun)
-          const at: Standing = { takenAtMs: yield* Clock.currentTimeMillis, hasRoom: begun.hasRoom, gateway: forCharge(gateway, holdLease, charge) }
+      const goOn = (charge: ClaimedCharge, { hasRoom, unsent }: Begun): Effect.Effect<ChargeOutcome, PipelineError> =>
+        Effect.clockWith((clock) => {
+          const at = new Standing(charge, clock.currentTimeMillisUnsafe(), hasRoom, holdLease(charge), gateway)
           const id = charge.paymentIntentId
-          if (id === null) return yield* onRefusal(charge, null)(fromClaimed(charge, at))
-          if (begun.unsent !== undefined) return yield* onRefusal(charge, id)(decide(charge, begun.unsent, at))
+          if (id === null) return catchRefusal(charge, null, fromClaimed(charge, at))
+          if (unsent !== undefined) return decide(charge, unsent, at)
           // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
-          return yield* onRefusal(charge, id)(decide(charge, yield* step("look", look(at.gateway, settings, charge, id)), at))
-        }).pipe(
-          // Unsettled for now: others may go on after a while, and at once when this worker is being stopped.
-          Effect.tapError((error) =>
-            error._tag !== "LedgerError"
-              ? Effect.ignore(ledger.handBack(charge.lease, settings.handBackMs, error.message))
-              : Effect.ignore(releaseLate(charge))
+          return catchRefusal(charge, id, Effect.flatMap(step("look", look(at.gateway, settings, charge, id)), (payment) => decide(charge, payment, at)))
+        })
+
+      /** Unsettled for now: others may go on after a while, and at once when this worker is being stopped. */
+      const leave = (charge: ClaimedCharge, cause: Cause.Cause<PipelineError>): Effect.Effect<void> | undefined => {
+        if (Cause.hasInterrupts(cause)) return Effect.ignore(ledger.handBack(charge.lease, 0, "the worker was stopped"))
+        const failed = Cause.findError(cause)
+        if (Result.isFailure(failed)) return undefined
+        return Effect.ignore(failed.success._tag === "LedgerError" ? releaseLate(charge) : ledger.handBack(charge.lease, settings.handBackMs, failed.success.message))
+      }
+
+      const proceed = (charge: ClaimedCharge, begun: Begun = nothingBegun): Effect.Effect<ChargeOutcome, PipelineError> =>
+        Effect.annotateLogs(
+          Effect.onExitPrimitive(
+            isQuiet ? goOn(charge, begun) : Effect.andThen(passBegun(charge.lease.chargeKey, begun), goOn(charge, begun)),
+            (exit) => exit._tag === "Success" ? undefined : leave(charge, exit.cause)
           ),
-          Effect.onInterrupt(() => Effect.ignore(ledger.handBack(charge.lease, 0, "the worker was stopped"))),
-          Effect.annotateLogs({ chargeKey: charge.lease.chargeKey })
+          { chargeKey: charge.lease.chargeKey }
         )
 
       /** The object of a first claim whose name is known beforehand. After a restore it must be looked for before anything is made. */
-      const unsentOf = (request: ChargeRequest, chargeKey: ChargeKey): Effect.Effect<GatewayPayment | undefined> =>
-        gateway.unsent === undefined || request.paymentMethod === undefined || settings.restorePointMs !== undefined
-          ? noObject
-          : Effect.map(Clock.currentTimeMillis, (nowMs) => gateway.unsent!({ chargeKey, request, generation: 1, attempt: 1 }, nowMs))
+      const unsentOf = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): GatewayPayment | undefined =>
+        request.paymentMethod === undefined || settings.restorePointMs !== undefined
+          ? undefined
+          : gateway.unsent?.({ chargeKey, request, generation: 1, attempt: 1 }, nowMs)
 
       const extrasOf = ({ paymentMethod }: ChargeRequest, unsent: GatewayPayment | undefined): ClaimExtras =>
         unsent === undefined || paymentMethod === undefined ? { room: oneStore } : { room: oneStore, object: { id: unsent.id, paymentMethod } }
 
-      const claimAndProceed = Effect.fnUntraced(function*(request: ChargeRequest, chargeKey: ChargeKey): Effect.fn.Return<ChargeOutcome, PipelineError> {
-        yield* fault("before-claim", chargeKey)
-        const unsent = yield* unsentOf(request, chargeKey)
-        const answer = yield* step("claim", ledger.claim(request, settings.worker, extrasOf(request, unsent)))
-        switch (answer._tag) {
-          case "Claimed": {
+      const claimAndProceed = (request: ChargeRequest, chargeKey: ChargeKey): Effect.Effect<ChargeOutcome, PipelineError> =>
+        Effect.clockWith((clock) => {
+          const unsent = unsentOf(request, chargeKey, clock.currentTimeMillisUnsafe())
+          const claimed = Effect.flatMap(step("claim", ledger.claim(request, settings.worker, extrasOf(request, unsent))), (answer) => {
+            if (answer._tag !== "Claimed") return unclaimed(chargeKey, answer)
             const { charge, hasRoom = false } = answer
             // A charge that was attached before says so by being resumed.
-            return yield* proceed(charge, { hasRoom, unsent: charge.state === "attached" && !charge.resumed ? unsent : undefined })
-          }
+            return proceed(charge, { hasRoom, unsent: charge.state === "attached" && !charge.resumed ? unsent : undefined })
+          })
+          return isQuiet ? claimed : Effect.andThen(fault("before-claim", chargeKey), claimed)
+        })
+
+      const unclaimed = Effect.fnUntraced(function*(chargeKey: ChargeKey, answer: Exclude<ClaimAnswer, { readonly _tag: "Claimed" }>): Effect.fn.Return<ChargeOutcome, PipelineError> {
+        switch (answer._tag) {
           case "AlreadySettled":
             yield* Metric.update(EngineMetrics.redeliveries.of("settled"), 1)
             return answer.outcome
@@ -362,45 +374,14 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         }
       })
 
-      const charge = Effect.fnUntraced(function*(request: ChargeRequest): Effect.fn.Return<ChargeOutcome, PipelineError> {
-        const chargeKey = request.chargeKey
-        if (request.senderKey !== undefined && request.senderKey !== chargeKey) {
-          yield* Metric.update(EngineMetrics.foreignKeys, 1)
-          yield* Effect.annotateLogs(Effect.logInfo("the sender's idempotency key differs from ours; ours is used"), { chargeKey })
-        }
-        if (request.allowFuture !== true && !periodHasBegun(request.billingPeriod, yield* Clock.currentTimeMillis)) {
-          return yield* new ChargeError({
-            reason: new InvalidRequest({
-              param: "billing_period",
-              code: "period_not_begun",
-              detail: `${request.billingPeriod} has not begun, and the request does not allow that`
-            }),
-            chargeKey,
-            requestId: null
-          })
-        }
-        const sibling = inWork.get(chargeKey)
-        const terms = chargeTerms(request)
-        if (sibling !== undefined && JSON.stringify(chargeTerms(sibling.request)) === JSON.stringify(terms)) {
-          yield* Metric.update(EngineMetrics.redeliveries.of("joined"), 1)
-          return yield* Deferred.await(sibling.done)
-        }
-        if (sibling !== undefined) return yield* Effect.andThen(pause.whenOpen, claimAndProceed(request, chargeKey))
-        const done = Deferred.makeUnsafe<ChargeOutcome, PipelineError>()
-        inWork.set(chargeKey, { request, done })
-        // While charging is paused requests wait here, unclaimed; those who send them again join them.
-        return yield* Effect.andThen(pause.whenOpen, claimAndProceed(request, chargeKey)).pipe(
-          Effect.onExit((exit) => {
-            inWork.delete(chargeKey)
-            const failed = Exit.isFailure(exit) ? Cause.findError(exit.cause) : undefined
-            const counted = failed !== undefined && Result.isSuccess(failed) ? Metric.update(EngineMetrics.unsettled.of(failed.success.reason._tag), 1) : Effect.void
-            // A delivery that waits here must not die with the one that was interrupted.
-            return Effect.andThen(counted, Deferred.done(done, Exit.hasInterrupts(exit)
-              ? Exit.fail(ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: 0 })))
-              : exit))
-          })
-        )
-      })
+      const charge = (request: ChargeRequest): Effect.Effect<ChargeOutcome, PipelineError> =>
+        Effect.clockWith((clock) => {
+          const { chargeKey } = request
+          const refusal = refusalOf(request, clock.currentTimeMillisUnsafe())
+          // While charging is paused requests wait here, unclaimed; those who send them again join them.
+          const charged = refusal === undefined ? inWork.share(request, whenOpen(claimAndProceed(request, chargeKey))) : Effect.fail(refusal)
+          return knowsOurKey(request) ? charged : Effect.andThen(noteForeignKey(chargeKey), charged)
+        })
 
       const said = (outcome: ChargeOutcome) => ({ "purser.outcome": stateWord(outcome._tag) })
       return ChargePipeline.of({

@@ -6,7 +6,7 @@
  * that does not wait by itself: the pipeline waits for it before it asks for the lease, so that a lease that was seen is not
  * hours old when the money is asked for.
  */
-import type { ChargeError, ChargeGateway, ChargePause, ClaimedCharge } from "@purser/core"
+import type { ChargeError, ChargeGateway, ChargePause } from "@purser/core"
 import { Duration, Effect, Random, type Scope } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
 import type { HoldLease } from "./leaseKeeper.ts"
@@ -34,13 +34,16 @@ export const guardGateway = Effect.fnUntraced(function*(
       Effect.catch((failure) => Effect.logWarning(`the outage cannot be noted: ${failure.message}`))
     )
   const watched = <A>(call: Effect.Effect<A, ChargeError>) =>
-    call.pipe(
-      Effect.tap(() => Effect.sync(() => void (silences = 0))),
-      Effect.tapError((error) => {
+    Effect.matchEffect(call, {
+      onSuccess: (answer) => {
+        silences = 0
+        return Effect.succeed(answer)
+      },
+      onFailure: (error) => {
         silences = isSilence(error) ? silences + 1 : 0
-        return silences === settings.outageAfter ? trip(error) : Effect.void
-      })
-    )
+        return silences === settings.outageAfter ? Effect.andThen(trip(error), Effect.fail(error)) : Effect.fail(error)
+      }
+    })
   const gated = <A>(call: Effect.Effect<A, ChargeError>) => Effect.andThen(pause.whenOpen, watched(call))
 
   // Every process asks for itself: the one that noticed the outage may be gone.
@@ -82,4 +85,4 @@ const wrapCalls = (gateway: Gateway, wrap: <A>(call: Effect.Effect<A, ChargeErro
 }
 
 /** The gateway for one charge, whose lease is held during every call. */
-export const forCharge = (gateway: Gateway, holdLease: HoldLease, charge: ClaimedCharge): Gateway => wrapCalls(gateway, holdLease(charge))
+export const forCharge = (gateway: Gateway, hold: ReturnType<HoldLease>): Gateway => wrapCalls(gateway, hold)

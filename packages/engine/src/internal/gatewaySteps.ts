@@ -103,54 +103,66 @@ export const look = (gateway: ChargeGateway["Service"], settings: PipelineSettin
     Effect.mapError((error) => isDefinitive(error) ? undecided(charge, `${id} cannot be read: ${error.message}`) : error)
   )
 
+/** How one object is confirmed. */
+export interface ConfirmTries {
+  /** Between a repeat and a second payment stands the key alone. */
+  readonly oneCall: boolean
+  /** One try, under a key of its own where there is a suffix. */
+  readonly once: (keySuffix: string) => Effect.Effect<GatewayPayment, PipelineError>
+  /** The object as it stands. */
+  readonly look: Effect.Effect<GatewayPayment, ChargeError>
+}
+
 /**
  * Confirms until the object says what became of it. After an unknown answer the object is read first; it decides. The
  * attempt number stays the same: only a recorded decline moves it.
  */
-export const confirmUntilKnown = Effect.fnUntraced(function*(
-  gateway: ChargeGateway["Service"],
+export const confirmUntilKnown = (
   settings: PipelineSettings,
   charge: ClaimedCharge,
-  input: { readonly id: string; readonly paymentMethod: string },
-  beforeTry: Effect.Effect<void, PipelineError>,
-  afterTry: Effect.Effect<void>
+  tries: ConfirmTries
+): Effect.Effect<GatewayPayment, PipelineError> =>
+  // Nearly every first try is answered: what a repeat needs is made for those that are not.
+  Effect.catch(tries.once(""), (error) => error._tag === "ChargeError" ? confirmAgain(settings, charge, tries, error) : Effect.fail(error))
+
+const confirmAgain = Effect.fnUntraced(function*(
+  settings: PipelineSettings,
+  charge: ClaimedCharge,
+  { look, once, oneCall }: ConfirmTries,
+  first: ChargeError
 ): Effect.fn.Return<GatewayPayment, PipelineError> {
-  const order = orderOf(charge)
-  const oneCall = gateway.isOneCall?.(input.id) ?? false
+  let error = first
   let spentKeys = 0
   let unknownBefore = false
   const nextTry = yield* startTries(settings)
   for (;;) {
-    yield* beforeTry
-    const confirmed = yield* Effect.result(
-      gateway.confirm(order, { ...input, attempt: charge.attempt, keySuffix: spentKeys === 0 ? "" : `:r${spentKeys}` })
-    )
-    yield* afterTry
-    if (Result.isSuccess(confirmed)) return confirmed.success
-    const error = confirmed.failure
-    // The stored answer to an earlier attempt, under a key that this ledger has not used yet: it is no answer to this one.
     if (isOldDecline(charge, error) && !oneCall) {
+      // The stored answer to an earlier attempt, under a key that this ledger has not used yet: it is no answer to this one.
       spentKeys += 1
-      if (yield* nextTry(error)) continue
-      return yield* undecided(charge, `the processor repeats an earlier decline: ${error.message}`)
+      if (!(yield* nextTry(error))) return yield* undecided(charge, `the processor repeats an earlier decline: ${error.message}`)
+    } else {
+      if (isDefinitive(error)) {
+        // A key that was taken away in between says nothing about an earlier confirm, which may have been executed.
+        return yield* error.reason._tag === "PermissionDenied" && (unknownBefore || charge.resumed)
+          ? undecided(charge, `an earlier confirm is undecided: ${error.message}`)
+          : error
+      }
+      const foreign = oneCall && error.reason._tag === "KeyReused"
+      // Under a foreign key nothing is gained by waiting: it was used for something else, or it was not.
+      if (!foreign && !(yield* nextTry(error))) return yield* error
+      if (error.outcome === "unknown") {
+        unknownBefore = true
+        const payment = yield* look
+        if (!isUnpaid(payment) || (oneCall && payment.status === "declined") || isDeclinedNow(charge, payment)) return payment
+        if (foreign) return yield* error
+        // The object is unpaid and the key's answer is a stored 5xx: another key is safe, since the object is paid at most
+        // once. Where only the key makes it so, the charge stays open until the processor has forgotten it.
+        if (!oneCall && isSpentKey(error)) spentKeys += 1
+      }
     }
-    if (isDefinitive(error)) {
-      // A key that was taken away in between says nothing about an earlier confirm, which may have been executed.
-      return yield* error.reason._tag === "PermissionDenied" && (unknownBefore || charge.resumed)
-        ? undecided(charge, `an earlier confirm is undecided: ${error.message}`)
-        : error
-    }
-    const foreign = oneCall && error.reason._tag === "KeyReused"
-    // Under a foreign key nothing is gained by waiting: it was used for something else, or it was not.
-    if (!foreign && !(yield* nextTry(error))) return yield* error
-    if (error.outcome === "unknown") {
-      unknownBefore = true
-      const payment = yield* look(gateway, settings, charge, input.id)
-      if (!isUnpaid(payment) || (oneCall && payment.status === "declined") || isDeclinedNow(charge, payment)) return payment
-      if (foreign) return yield* error
-      // The object is unpaid and the key's answer is a stored 5xx: another key is safe, since the object is paid at most
-      // once. Where only the key makes it so, the charge stays open until the processor has forgotten it.
-      if (!oneCall && isSpentKey(error)) spentKeys += 1
-    }
+    const confirmed = yield* Effect.result(once(spentKeys === 0 ? "" : `:r${spentKeys}`))
+    if (Result.isSuccess(confirmed)) return confirmed.success
+    if (confirmed.failure._tag !== "ChargeError") return yield* confirmed.failure
+    error = confirmed.failure
   }
 })

@@ -57,9 +57,9 @@ export const makeLeaseKeeper = (ledger: Ledger["Service"]): Effect.Effect<HoldLe
         held.add(one)
         some.openUnsafe()
         if (one.dueMs < wakeMs && wakeMs !== Infinity) sooner.openUnsafe()
-        return Effect.onExit(wait, () => {
+        return Effect.onExitPrimitive(wait, () => {
           held.delete(one)
-          return Effect.void
+          return undefined
         })
       })
   })

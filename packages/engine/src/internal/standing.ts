@@ -1,0 +1,47 @@
+/** What one run of a charge's steps knows of itself. */
+import type { ChargeGateway, ClaimedCharge, GatewayPayment } from "@purser/core"
+import { forCharge } from "./gate.ts"
+import type { HoldLease } from "./leaseKeeper.ts"
+
+/** What the claim did beside: the room that it took, and the object that it named, which nobody has been asked to pay yet. */
+export interface Begun {
+  readonly hasRoom: boolean
+  readonly unsent: GatewayPayment | undefined
+}
+export const nothingBegun: Begun = { hasRoom: false, unsent: undefined }
+
+/** One run of the steps. */
+export class Standing {
+  readonly charge: ClaimedCharge
+  /** When its lease was taken, by this process's clock. */
+  readonly takenAtMs: number
+  /** Whether it took the room of this attempt itself, and has held the lease since. */
+  readonly hasRoom: boolean
+  /** Holds its lease during a wait. */
+  readonly hold: ReturnType<HoldLease>
+  private readonly all: ChargeGateway["Service"]
+  private made: ChargeGateway["Service"] | undefined
+
+  constructor(charge: ClaimedCharge, takenAtMs: number, hasRoom: boolean, hold: ReturnType<HoldLease>, all: ChargeGateway["Service"]) {
+    this.charge = charge
+    this.takenAtMs = takenAtMs
+    this.hasRoom = hasRoom
+    this.hold = hold
+    this.all = all
+  }
+
+  /** The processor, with this charge's lease held during every call; made for those who make more than one. */
+  get gateway(): ChargeGateway["Service"] {
+    return this.made ??= forCharge(this.all, this.hold)
+  }
+
+  /** The same run with room. */
+  withRoom(): Standing {
+    return this.hasRoom ? this : new Standing(this.charge, this.takenAtMs, true, this.hold, this.all)
+  }
+
+  /** No other can have taken the charge over yet. */
+  isFresh(nowMs: number): boolean {
+    return nowMs - this.takenAtMs < this.charge.leaseLeftMs / 2
+  }
+}
