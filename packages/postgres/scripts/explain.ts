@@ -121,6 +121,7 @@ const statements = Effect.gen(function*() {
         ...terms(planned.map((row) => row.customer_id), planned.map((row) => row.amount_minor), planned.map((row) => row.stripe_customer_id))
       ]
     },
+    { name: "attach first", sql: Writes.attachFirst, params: [claimed, texts(same("w")), bigints(same(1)), integers(same(1)), texts(same("pi_x")), nulls] },
     { name: "attach", sql: Writes.attach, params: [claimed, texts(same("w")), bigints(same(1)), integers(same(1)), texts(same("pi_x")), nulls] },
     {
       name: "settle",

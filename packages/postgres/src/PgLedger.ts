@@ -52,14 +52,15 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
 
   const grouped = <I, A>(
     operation: BatchedOperation,
-    keyOf: (input: I) => string,
+    keyOf: (input: I) => ChargeKey,
     execute: (inputs: ReadonlyArray<I>) => Effect.Effect<ReadonlyArray<A>, StoreFailure>,
     follow?: (first: I, later: I) => ((answer: A) => A) | undefined
   ) =>
-    GroupCommit.make<I, A, StoreFailure>({
+    GroupCommit.make<I, A, StoreFailure, LedgerError>({
       operation,
       execute,
       keyOf,
+      failure: (input, failure) => ledgerUnavailable(operation.replace("_", " "), keyOf(input))(failure),
       ...(follow === undefined ? {} : { follow }),
       splits: isBadInput,
       maxSize: options.batchMax ?? 512,
@@ -83,21 +84,18 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     input.request.revision === undefined
       ? Effect.flatMap(begin(input), (answer) => answer === undefined ? claimAny(input) : Effect.succeed(answer))
       : claimAny(input)
-  const attach = yield* grouped<AttachInput, AttachAnswer>(
-    "attach",
-    (input) => input.lease.chargeKey,
-    Batches.attach(sql),
-    (a, b) =>
-      same(
-        a.paymentIntentId === b.paymentIntentId && a.lease.epoch === b.lease.epoch && a.generation === b.generation && a.paymentMethod === b.paymentMethod
-      )
-  )
+  const sameAttach = (a: AttachInput, b: AttachInput) =>
+    same(a.paymentIntentId === b.paymentIntentId && a.lease.epoch === b.lease.epoch && a.generation === b.generation && a.paymentMethod === b.paymentMethod)
+  const attachFirst = yield* grouped<AttachInput, boolean>("attach", (input) => input.lease.chargeKey, Batches.attachFirst(sql), sameAttach)
+  const attachAny = yield* grouped<AttachInput, AttachAnswer>("attach", (input) => input.lease.chargeKey, Batches.attach(sql), sameAttach)
+  const attached: AttachAnswer = { _tag: "Attached" }
+  const attach = (input: AttachInput) => Effect.flatMap(attachFirst(input), (moved) => moved ? Effect.succeed(attached) : attachAny(input))
   const settlePaid = yield* grouped<Batches.PaidInput, boolean>("settle", (input) => input.lease.chargeKey, Batches.settlePaid(sql))
   const settleAny = yield* grouped<SettleInput, SettleAnswer>("settle", (input) => input.lease.chargeKey, Batches.settle(sql))
-  const settle = (input: SettleInput): Effect.Effect<SettleAnswer, StoreFailure> => {
+  const settle = (input: SettleInput): Effect.Effect<SettleAnswer, LedgerError> => {
     const { outcome } = input
     return outcome._tag === "Succeeded"
-      ? Effect.flatMap(settlePaid({ ...input, outcome }), (moved) => moved ? Effect.succeed({ _tag: "Settled", outcome }) : settleAny(input))
+      ? Effect.flatMap(settlePaid({ lease: input.lease, attempt: input.attempt, outcome }), (moved) => moved ? Effect.succeed({ _tag: "Settled", outcome }) : settleAny(input))
       : settleAny(input)
   }
   const extend = yield* grouped<Lease, boolean>("extend", (lease) => lease.chargeKey, Batches.extend(sql, leaseMs), (a, b) => same(a.epoch === b.epoch))
@@ -125,19 +123,13 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
 
   return Ledger.of({
     store: sql,
-    claim: (request, worker, extras) => {
-      const { chargeKey } = request
-      return Effect.flatMap(Principal, (principal) => claim({ chargeKey, request, worker, principal, extras })).pipe(
-        Effect.mapError(ledgerUnavailable("claim", chargeKey))
-      )
-    },
-    attach: (input) => Effect.mapError(attach(input), ledgerUnavailable("attach", input.lease.chargeKey)),
-    settle: (input) => Effect.mapError(settle(input), ledgerUnavailable("settle", input.lease.chargeKey)),
-    extend: (lease) => Effect.mapError(extend(lease), ledgerUnavailable("extend", lease.chargeKey)),
-    handBack: (lease, retryAfterMs, detail) =>
-      Effect.asVoid(Effect.mapError(handBack({ lease, retryAfterMs, detail }), ledgerUnavailable("hand back", lease.chargeKey))),
-    markReleased: (chargeKey, attempt) =>
-      Effect.asVoid(Effect.mapError(markReleased({ chargeKey, attempt }), ledgerUnavailable("mark released", chargeKey))),
+    claim: (request, worker, extras) =>
+      Effect.withFiber((fiber) => claim({ chargeKey: request.chargeKey, request, worker, principal: fiber.getRef(Principal), extras })),
+    attach,
+    settle,
+    extend,
+    handBack: (lease, retryAfterMs, detail) => Effect.asVoid(handBack({ lease, retryAfterMs, detail })),
+    markReleased: (chargeKey, attempt) => Effect.asVoid(markReleased({ chargeKey, attempt })),
     renew: ({ generation, lease, paymentIntentId }) =>
       query(
         "renew",

@@ -55,6 +55,7 @@ const statements = Effect.gen(function*() {
       texts(same(null)), texts(same("one")), texts(same("pm")), boolean(true)
     ]],
     settlePaid: [Writes.settlePaid, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls, bigints(some(1))]],
+    attachFirst: [Writes.attachFirst, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],
     attach: [Writes.attach, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],
     settle: [Writes.settle, [
       keys, texts(some("w")), bigints(some(1)), integers(some(1)), nulls, texts(some("succeeded")), texts(some("pi")), nulls, bigints(some(1)), nulls, nulls,

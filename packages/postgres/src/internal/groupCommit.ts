@@ -8,25 +8,26 @@
  * is as long as there are callers, each of whom waits.
  */
 import { Measures, MetricSeries, Tracing } from "@purser/core"
-import { Effect, Exit, Metric, type Scope, type Tracer } from "effect"
+import { Cause, Effect, Exit, Metric, type Scope, type Tracer } from "effect"
 import { type BatchedOperation, PostgresMetrics } from "../PostgresMetrics.ts"
 
-interface Entry<I, A, E> {
+interface Entry<I, A, F> {
   readonly input: I
-  readonly done: (exit: Exit.Exit<A, E>) => void
+  readonly done: (exit: Exit.Exit<A, F>) => void
   /** The span in which the call was made, when somebody traces. */
   readonly span: Tracer.AnySpan | undefined
 }
 
 /** A later input of the same key, and how its answer follows from the leader's. */
-interface Follower<I, A, E> {
-  readonly leader: Entry<I, A, E>
-  readonly entry: Entry<I, A, E>
+interface Follower<I, A, F> {
+  /** The leader's place in the batch. */
+  readonly leader: number
+  readonly entry: Entry<I, A, F>
   readonly map: (answer: A) => A
 }
 
 /** One operation's queue. */
-export interface GroupCommitOptions<I, A, E> {
+export interface GroupCommitOptions<I, A, E, F = E> {
   /** What traces and metrics call it; without a name nothing is said of it. */
   readonly operation?: BatchedOperation
   /** Answers every input, in order. */
@@ -37,6 +38,8 @@ export interface GroupCommitOptions<I, A, E> {
   readonly follow?: (first: I, later: I) => ((answer: A) => A) | undefined
   /** Whether a failed batch may be halved, so that one bad input does not fail the others. It must have left no trace. */
   readonly splits: (error: E) => boolean
+  /** What a batch's failure is to one of its callers; without it, the same. */
+  readonly failure?: (input: I, error: E) => F
   readonly maxSize: number
   readonly inFlight: number
 }
@@ -55,15 +58,16 @@ const batchSpan = (spans: ReadonlyArray<Tracer.AnySpan | undefined>) => (): Trac
 }
 
 /** Makes the operation. */
-export const make = <I, A, E>(
-  options: GroupCommitOptions<I, A, E>
-): Effect.Effect<(input: I) => Effect.Effect<A, E>, never, Scope.Scope> =>
+export const make = <I, A, E, F = E>(
+  options: GroupCommitOptions<I, A, E, F>
+): Effect.Effect<(input: I) => Effect.Effect<A, F>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const scope = yield* Effect.scope
     const context = yield* Effect.context<never>()
     const { operation } = options
     const measures = yield* Measures
-    const observed = (entries: ReadonlyArray<Entry<I, A, E>>, batch: Effect.Effect<ReadonlyArray<A>, E>): Effect.Effect<ReadonlyArray<A>, E> => {
+    const failureOf = options.failure ?? ((_: I, error: E) => error as unknown as F)
+    const observed = (entries: ReadonlyArray<Entry<I, A, F>>, batch: Effect.Effect<ReadonlyArray<A>, E>): Effect.Effect<ReadonlyArray<A>, E> => {
       if (operation === undefined) return batch
       const timed = measures ? MetricSeries.timed(PostgresMetrics.batchSeconds.of(operation), batch) : batch
       return Effect.andThen(
@@ -71,7 +75,7 @@ export const make = <I, A, E>(
         Tracing.traced(`ledger.${operation}`, timed, batchSpan(entries.map(({ span }) => span)))
       )
     }
-    let queue: Array<Entry<I, A, E>> = []
+    let queue: Array<Entry<I, A, F>> = []
     let running = 0
     let closed = false
     yield* Effect.addFinalizer(() =>
@@ -83,33 +87,36 @@ export const make = <I, A, E>(
 
     /** Takes the next batch off the queue; followers stay with their leader. */
     const take = () => {
-      const leaders = new Map<string, Entry<I, A, E>>()
-      const followers: Array<Follower<I, A, E>> = []
-      const rest: Array<Entry<I, A, E>> = []
+      const leaders: Array<Entry<I, A, F>> = []
+      const places = new Map<string, number>()
+      const followers: Array<Follower<I, A, F>> = []
+      const rest: Array<Entry<I, A, F>> = []
       for (const entry of queue) {
         const key = options.keyOf(entry.input)
-        const leader = leaders.get(key)
-        const map = leader === undefined ? undefined : options.follow?.(leader.input, entry.input)
+        const leader = places.get(key)
+        const map = leader === undefined ? undefined : options.follow?.(leaders[leader]!.input, entry.input)
         if (leader !== undefined && map !== undefined) followers.push({ leader, entry, map })
-        else if (leader !== undefined || leaders.size >= options.maxSize) rest.push(entry)
-        else leaders.set(key, entry)
+        else if (leader !== undefined || leaders.length >= options.maxSize) rest.push(entry)
+        else places.set(key, leaders.push(entry) - 1)
       }
       queue = rest
-      return { leaders: [...leaders.values()], followers }
+      return { leaders, followers }
     }
 
-    const run = (entries: ReadonlyArray<Entry<I, A, E>>, answers: Map<Entry<I, A, E>, Exit.Exit<A, E>>): Effect.Effect<void> =>
+    /** Runs a part of a batch; its answers go to the places from `from` on. */
+    const run = (entries: ReadonlyArray<Entry<I, A, F>>, answers: Array<Exit.Exit<A, F>>, from: number): Effect.Effect<void> =>
       Effect.flatMap(Effect.exit(observed(entries, options.execute(entries.map((entry) => entry.input)))), (exit) => {
         if (Exit.isSuccess(exit)) {
-          entries.forEach((entry, index) => answers.set(entry, Exit.succeed(exit.value[index]!)))
+          exit.value.forEach((answer, index) => void (answers[from + index] = Exit.succeed(answer)))
           return Effect.void
         }
         const failure = exit.cause.reasons.find((reason) => reason._tag === "Fail")
         if (entries.length > 1 && failure !== undefined && options.splits(failure.error)) {
           const middle = entries.length >> 1
-          return Effect.andThen(run(entries.slice(0, middle), answers), run(entries.slice(middle), answers))
+          return Effect.andThen(run(entries.slice(0, middle), answers, from), run(entries.slice(middle), answers, from + middle))
         }
-        entries.forEach((entry) => answers.set(entry, Exit.failCause(exit.cause)))
+        entries.forEach(({ input }, index) =>
+          void (answers[from + index] = Exit.failCause(Cause.map(exit.cause, (error) => failureOf(input, error)))))
         return Effect.void
       })
 
@@ -120,13 +127,11 @@ export const make = <I, A, E>(
         running -= 1
         return Effect.void
       }
-      const answers = new Map<Entry<I, A, E>, Exit.Exit<A, E>>()
-      return run(leaders, answers).pipe(
+      const answers = Array.from<Exit.Exit<A, F>>({ length: leaders.length })
+      return run(leaders, answers, 0).pipe(
         Effect.ensuring(Effect.sync(() => {
-          for (const entry of leaders) entry.done(answers.get(entry) ?? Exit.interrupt())
-          for (const { entry, leader, map } of followers) {
-            entry.done(Exit.map(answers.get(leader) ?? Exit.interrupt(), map))
-          }
+          leaders.forEach((entry, index) => entry.done(answers[index] ?? Exit.interrupt()))
+          for (const { entry, leader, map } of followers) entry.done(Exit.map(answers[leader] ?? Exit.interrupt(), map))
         })),
         Effect.andThen(flush)
       )
@@ -138,9 +143,9 @@ export const make = <I, A, E>(
     const begin = Effect.runForkWith(context)
     return (input) =>
       Effect.withFiber((fiber) =>
-        Effect.callback<A, E>((resume) => {
+        Effect.callback<A, F>((resume) => {
           if (closed) return resume(Effect.interrupt)
-          const entry: Entry<I, A, E> = { input, done: resume, span: Tracing.spanOf(fiber) }
+          const entry: Entry<I, A, F> = { input, done: resume, span: Tracing.spanOf(fiber) }
           queue.push(entry)
           if (running < options.inFlight) {
             running += 1

@@ -166,17 +166,30 @@ const decodeAttached = decodeRows(Schema.Struct({
   verdict: Schema.Literals(["attached", "lost", "again"])
 }))
 
+const decodeMoved = decodeRows(Schema.Struct({ moved: Keys }))
+const hasMoved = (rows: unknown, keys: ReadonlyArray<string>) =>
+  Effect.map(decodeMoved(rows), ([row]) => {
+    const moved = new Set(row?.moved ?? [])
+    return keys.map((key) => moved.has(key))
+  })
+
+const attachColumns = (inputs: ReadonlyArray<AttachInput>) => [
+  texts(inputs.map((input) => input.lease.chargeKey)),
+  texts(inputs.map((input) => input.lease.worker)),
+  bigints(inputs.map((input) => input.lease.epoch)),
+  integers(inputs.map((input) => input.generation)),
+  texts(inputs.map((input) => input.paymentIntentId)),
+  texts(inputs.map((input) => input.paymentMethod))
+]
+
+/** Attaches of distinct keys; true where a charge that had no object has this one now. */
+export const attachFirst = (sql: SqlClient.SqlClient) => (inputs: ReadonlyArray<AttachInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> =>
+  retryRolledBack(Effect.flatMap(sql.unsafe(Sql.attachFirst, attachColumns(inputs)), (rows) => hasMoved(rows, inputs.map(({ lease }) => lease.chargeKey))))
+
 /** Attaches of distinct keys. */
 export const attach = (sql: SqlClient.SqlClient) =>
   untilAnswered("attach", (input: AttachInput) => input.lease.chargeKey, (inputs) =>
-    sql.unsafe(Sql.attach, [
-      texts(inputs.map((input) => input.lease.chargeKey)),
-      texts(inputs.map((input) => input.lease.worker)),
-      bigints(inputs.map((input) => input.lease.epoch)),
-      integers(inputs.map((input) => input.generation)),
-      texts(inputs.map((input) => input.paymentIntentId)),
-      texts(inputs.map((input) => input.paymentMethod))
-    ]).pipe(
+    sql.unsafe(Sql.attach, attachColumns(inputs)).pipe(
       Effect.flatMap(decodeAttached),
       Effect.map((rows) =>
         new Map(rows.map((row): [string, AttachAnswer | undefined] => [
@@ -211,10 +224,10 @@ const settleAnswer = (row: typeof MovedRow.Type | typeof SettledRow.Type, input:
   }
 }
 
-const decodeMoved = decodeRows(Schema.Struct({ moved: Keys }))
-
 /** One payment to be recorded. */
-export interface PaidInput extends SettleInput {
+export interface PaidInput {
+  readonly lease: Lease
+  readonly attempt: number
   readonly outcome: Succeeded
 }
 
@@ -230,11 +243,8 @@ export const settlePaid = (sql: SqlClient.SqlClient) => (inputs: ReadonlyArray<P
       texts(inputs.map(({ outcome }) => outcome.chargeId)),
       bigints(inputs.map(({ outcome }) => outcome.amountReceivedMinor))
     ]),
-    decodeMoved
-  )).pipe(Effect.map(([row]) => {
-    const moved = new Set(row?.moved ?? [])
-    return inputs.map(({ lease }) => moved.has(lease.chargeKey))
-  }))
+    (rows) => hasMoved(rows, inputs.map(({ lease }) => lease.chargeKey))
+  ))
 
 /** Settlements of distinct keys. */
 export const settle = (sql: SqlClient.SqlClient) =>

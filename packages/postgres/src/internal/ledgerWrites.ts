@@ -8,9 +8,9 @@
  * `event_seq`, which every move raises. A row that changed between snapshot and write is answered with `again`, and the
  * caller asks anew. Times are the database's: `purser.now()`, read once.
  *
- * Nearly every claim is a first one, and nearly every settlement a payment of the attached object by its holder. `begin` and
- * `settlePaid` are for these: no look before the write, since the conditions of the write say all. What they leave is for
- * `claim` and `settle`. Only `begin` inserts charges, and before it updates any, which the look at `n` forces: in any order
+ * Nearly every claim is a first one, nearly every object the first of its charge, and nearly every settlement a payment of the
+ * attached object by its holder. `begin`, `attachFirst` and `settlePaid` are for these: no look before the write, since the
+ * conditions of the write say all. What they leave is for `claim`, `attach` and `settle`. Only `begin` inserts charges, and before it updates any, which the look at `n` forces: in any order
  * two claims could wait for each other.
  */
 const clock = `t as materialized (select purser.now() as now)`
@@ -141,6 +141,23 @@ select f.charge_key,
   ${epochMs("w.first_claimed_at")} as first_claimed_at_ms, ${epochMs("w.lease_until - w.now")} as lease_left_ms,
   ${epochMs("w.now - w.first_claimed_at")} as since_first_claim_ms
 from f cross join t left join w on w.charge_key = f.charge_key`
+
+/** keys, workers, epochs, generations, payment intents, methods. Objects for charges that have none, by their holders; answers the keys that moved. */
+export const attachFirst = `with ${clock},
+i as materialized (
+  select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[])
+    as i(charge_key, worker, epoch, generation, payment_intent_id, payment_method)
+  order by charge_key
+),
+u as (
+  update purser.charges c set state = 'attached', payment_intent_id = i.payment_intent_id, attached_payment_method = i.payment_method,
+    event_seq = c.event_seq + 1, updated_at = t.now
+  from (select * from i where ${few}) i, t
+  where c.charge_key = i.charge_key and c.state = 'claimed' and c.payment_intent_id is null and c.lease_epoch = i.epoch and c.generation = i.generation
+  returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, i.worker, t.now
+),
+e as (${writeEvents("u", "charge_key, event_seq, now, 'claimed', 'attached', worker, attempt, payment_intent_id")})
+select array_agg(charge_key) as moved from u`
 
 /** keys, workers, epochs, generations, payment intents, methods. The same object again freezes a method where there is none yet. */
 export const attach = `with ${clock},

@@ -5,7 +5,8 @@
  * What is indexed decides what a step costs. A charge is written three or four times within a second, so no column
  * that these steps change is indexed, with one exception: `lease_until`, which the sweeper orders by. It is null
  * wherever there is nothing to sweep (planned, settled, quarantined), so its index holds the charges in work and nothing
- * else, and `attach` stays a heap-only update.
+ * else, and `attach` stays a heap-only update. For that half of each page is left free: a batch's rows lie side by side, and
+ * each of them is written a second time while the first versions are still there.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +15,7 @@ const states = `'planned', 'claimed', 'attached', 'processing', 'requires_action
 
 const statements: ReadonlyArray<string> = [
   `create table purser.charges (
-    charge_key text collate "C" primary key check (charge_key ~ '^[0-9a-f]{32}$'),
+    charge_key text collate "C" primary key check (octet_length(charge_key) = 32 and charge_key = encode(decode(charge_key, 'hex'), 'hex')),
     namespace text not null,
     customer_id text not null,
     billing_period text not null,
@@ -45,7 +46,7 @@ const statements: ReadonlyArray<string> = [
     release_due boolean not null default false,
     event_seq integer not null default 1,
     updated_at timestamptz not null
-  ) with (fillfactor = 80)`,
+  ) with (fillfactor = 50)`,
   `comment on column purser.charges.payment_method is 'as requested; null = the default method of the Stripe customer'`,
   `comment on column purser.charges.lease_until is 'null where nothing is to be swept; for processing: when to look again'`,
   `create index charges_lease on purser.charges (lease_until) where lease_until is not null`,
