@@ -8,6 +8,9 @@ const compileCache = fileURLToPath(new URL("../node_modules/.cache/compile", imp
 // Bundled by the test run's set-up.
 const command = process.env["PURSER_TEST_COMMAND"] ?? fileURLToPath(new URL("../../../apps/cli/test/support/purserWithFaults.ts", import.meta.url))
 
+// The embedded database is compiled at each start: quickly, rather than well, for programs that live for a second.
+const shortLived = ["--liftoff-only"]
+
 /** How a process ended. `json` is its last line of output, when that is an object. */
 export interface Ended {
   readonly code: number | null
@@ -55,7 +58,7 @@ export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, 
     Effect.sync(() => {
       const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PURSER_")))
       const settings = { PURSER_STRIPE_KEY: "sk_test_e2e", ...env }
-      const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", command, ...inItsTime(args)], {
+      const child = spawn(process.execPath, [...shortLived, "--disable-warning=ExperimentalWarning", command, ...inItsTime(args)], {
         env: { ...inherited, NODE_COMPILE_CACHE: compileCache, ...quick, ...settings },
         stdio: ["pipe", "pipe", "pipe"],
         ...(cwd === undefined ? {} : { cwd })

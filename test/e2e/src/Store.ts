@@ -17,7 +17,7 @@ export type Store = Effect.Effect<Record<string, string>, unknown, Scope.Scope>
 const inFolder: Store = Effect.map(temporaryFolder, (folder) => ({ PURSER_DATA_DIR: folder }))
 const onServer = (url: typeof postgresUrl): Store => Effect.map(url, (made) => ({ PURSER_DATABASE_URL: Redacted.value(made) }))
 
-/** Both kinds of store, by name. That of the server has the schema, that of the folder is made by the first process. */
+/** Both kinds of store with the schema, by name: of the server a copy, and a new folder begins with it. */
 export const stores: ReadonlyArray<readonly ["pglite" | "postgres", Store]> = [["pglite", inFolder], ["postgres", onServer(postgresUrl)]]
 
 /** Both kinds without anything in them, as the proxy wants its own. */

@@ -1,63 +1,37 @@
-/** What is published is what a stranger can install: the archives are checked, then used in an empty project. */
-import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core"
+/** The archives in other hands: installed into an empty project with npm, where they are used. Further package managers and Nodes: `matrix.test.ts`. */
 import { execPath } from "node:process"
-import { readFileSync, rmSync } from "node:fs"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { publint } from "publint"
-import { formatMessage } from "publint/utils"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, expect, it } from "vitest"
 import { expectToWork, expectToWorkWithout } from "../src/expectToWork.ts"
 import { install, npm } from "../src/project.ts"
-import { type Manifest, must, packAll, type Packed, publishedFolders, readPacked, root, scratch } from "../src/published.ts"
+import { must, packAll, type Packed, readPacked, root, scratch } from "../src/published.ts"
 
 const archives = scratch("archives")
 let packed: ReadonlyArray<Packed> = []
-const archiveOf = (folder: string): Packed => packed.find((one) => one.folder === folder)!
 
 beforeAll(async () => {
   packed = await packAll(archives)
 }, 240_000)
 afterAll(() => rmSync(archives, { recursive: true, force: true }))
 
-describe.each(publishedFolders)("%s", (folder) => {
-  it("has a manifest for others, and nothing that is ours alone", async () => {
-    const { tarball } = archiveOf(folder)
-    const manifest: Manifest = JSON.parse(await readPacked(tarball, "package.json"))
-    expect(JSON.stringify(manifest)).not.toMatch(/"(?:workspace|catalog):/)
-    expect(JSON.stringify([manifest.exports, manifest.bin])).not.toMatch(/\/src\//)
-    const files = (await must("tar", ["-tzf", tarball])).trim().split("\n").map((path) => path.replace("package/", ""))
-    expect(files.filter((path) => /(?:^|\/)(?:test|node_modules|\.turbo)\/|tsbuildinfo|^tsconfig|\.env/.test(path))).toEqual([])
-    expect(files).toEqual(expect.arrayContaining(["package.json", "README.md", "LICENSE"]))
-    // A map leads a debugger to a source that is there.
-    if (manifest.exports !== undefined) expect(files).toEqual(expect.arrayContaining(["dist/index.js", "dist/index.js.map", "dist/index.d.ts", "src/index.ts"]))
-  })
-
-  it("passes publint", async () => {
-    const { tarball } = archiveOf(folder)
-    const file = readFileSync(tarball)
-    const { messages, pkg } = await publint({ pack: { tarball: file.buffer.slice(file.byteOffset, file.byteOffset + file.length) }, strict: true })
-    expect(messages.map((message) => formatMessage(message, pkg!))).toEqual([])
-  })
-
-  it("has the right types for ESM and for bundlers", async () => {
-    const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(archiveOf(folder).tarball))))
-    // The command has no types: nobody imports it.
-    if (analysis.types === false) return expect(folder).toBe("apps/cli")
-    const ours = analysis.problems.filter((problem) => !("resolutionKind" in problem) || problem.resolutionKind === "node16-esm" || problem.resolutionKind === "bundler")
-    expect(ours).toEqual([])
-  })
-})
-
-it("all of them have one version, and get the next one together", () => {
-  const { fixed } = JSON.parse(readFileSync(join(root, ".changeset/config.json"), "utf8")) as { readonly fixed: ReadonlyArray<ReadonlyArray<string>> }
-  const manifests = publishedFolders.map((folder): Manifest => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")))
-  expect([...fixed[0]!].toSorted()).toEqual(manifests.map(({ name }) => name).toSorted())
-  expect(new Set(manifests.map(({ version }) => version)).size).toBe(1)
-})
-
 it("npm installs all of them into an empty project, where they compile, run and bill", async () => {
   const folder = await install(npm, packed)
   await expectToWork(folder, execPath)
   await expectToWorkWithout(folder, execPath)
   rmSync(folder, { recursive: true, force: true })
+}, 240_000)
+
+it("npm pack in a package's folder gives the same archive, and leaves the folder as it was", async () => {
+  const { folder, tarball } = packed.find((one) => one.folder === "apps/console")!
+  const place = join(root, folder)
+  const before = readFileSync(join(place, "package.json"), "utf8")
+  const other = scratch("npm-pack")
+  const [made] = JSON.parse(await must("npm", ["pack", "--json", "--pack-destination", other], { cwd: place })) as ReadonlyArray<{ readonly filename: string }>
+  const own = join(other, made!.filename)
+  const filesOf = async (archive: string) => (await must("tar", ["-tzf", archive])).trim().split("\n").filter((path) => !path.endsWith("/")).toSorted()
+  expect(await filesOf(own)).toEqual(await filesOf(tarball))
+  expect(JSON.parse(await readPacked(own, "package.json"))).toEqual(JSON.parse(await readPacked(tarball, "package.json")))
+  expect([readFileSync(join(place, "package.json"), "utf8"), existsSync(join(place, "LICENSE"))]).toEqual([before, false])
+  rmSync(other, { recursive: true, force: true })
 }, 240_000)
