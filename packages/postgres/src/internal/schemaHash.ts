@@ -10,7 +10,7 @@ const sources = Path.join(import.meta.dirname, "..")
 export const schemaHash = Effect.sync(() => {
   const hash = createHash("sha256")
   const steps = Fs.readdirSync(Path.join(sources, "migrations")).filter((name) => /\.[jt]s$/.test(name) && !name.endsWith(".d.ts")).sort()
-  for (const name of [`Migrations${Path.extname(import.meta.filename)}`, ...steps.map((step) => Path.join("migrations", step))]) {
+  for (const name of [`Migrations${Path.extname(import.meta.url)}`, ...steps.map((step) => Path.join("migrations", step))]) {
     hash.update(name).update(Fs.readFileSync(Path.join(sources, name)))
   }
   return hash.digest("hex").slice(0, 16)
