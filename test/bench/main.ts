@@ -96,7 +96,12 @@ const runAll = async (server: DurableServer, folder: string): Promise<Results> =
   let built: string | undefined
   const command = async () => {
     const target = join(folder, "command")
-    if (built === undefined) execFileSync(process.execPath, ["--disable-warning=ExperimentalWarning", join(root, "scripts/buildCommand.ts"), target], { stdio: ["ignore", 2, 2] })
+    if (built === undefined) {
+      const node = (...args: ReadonlyArray<string>) => execFileSync(process.execPath, ["--disable-warning=ExperimentalWarning", ...args], { stdio: ["ignore", 2, 2] })
+      // What an installed one has beside it: the archives of the embedded database.
+      node(join(root, "packages/postgres/scripts/buildSeed.ts"))
+      node(join(root, "scripts/buildCommand.ts"), target)
+    }
     return built ??= join(target, "main.js")
   }
   const ran: Record<string, Ran> = {}
