@@ -31,7 +31,7 @@ const byPlace: Plugin = {
     // A module of ours finds its neighbours by its own place, not by the bundle's.
     handler: (code, id) =>
       code.includes("import.meta.")
-        ? code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href)).replaceAll("import.meta.dirname", JSON.stringify(dirname(id)))
+        ? code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href)).replaceAll("import.meta.dirname", JSON.stringify(dirname(id))).replaceAll("import.meta.filename", JSON.stringify(id))
         : null
   }
 }

@@ -5,7 +5,7 @@
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
-import { copyFileSync, mkdirSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { schemaArchive } from "../src/internal/pglite/schemaArchive.ts"
@@ -20,6 +20,8 @@ NodeRuntime.runMain(Effect.gen(function*() {
     const schema = yield* shippedSchemaName
     yield* Effect.sync(() => {
       mkdirSync(target, { recursive: true })
+      // Those of another version of PGlite would be published too.
+      for (const old of readdirSync(target)) if (old.endsWith(".tar.gz")) rmSync(join(target, old))
       copyFileSync(seed, join(target, basename(seed)))
       writeFileSync(join(target, schema), gzipSync(archive, { level: 9 }))
     })
