@@ -9,11 +9,20 @@ import type { Frames, OutgoingFrames, ZmqSocket } from "../ZmqSocket.ts"
 import type { Addresses } from "./addresses.ts"
 import type { Admission } from "./admission.ts"
 
+/** One request of a frame, as it is sent. */
+export interface SentRequest<Req> {
+  readonly id: string
+  readonly deadlineMs: number
+  readonly request: Req
+  readonly traceparent?: string | undefined
+}
+
 /** One life of the sockets. */
-export interface Carrier {
+export interface Carrier<Req = unknown> {
   /** What frames of requests name as their sender. */
   readonly client: string
-  readonly send: (text: string) => Effect.Effect<void, TransportError>
+  /** Sends a frame; `requests` is what it was written of, for a carrier that keeps them. They are good for this call alone. */
+  readonly send: (text: string, requests: ReadonlyArray<SentRequest<Req>>) => Effect.Effect<void, TransportError>
   readonly incoming: ZmqSocket["incoming"]
   /** Follows a changed list of servers. */
   readonly reach: ZmqSocket["reach"]
@@ -22,12 +31,12 @@ export interface Carrier {
 }
 
 /** Opens a life. */
-export type OpenCarrier = (endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<Carrier, TransportError, Scope.Scope>
+export type OpenCarrier<Req = unknown> = (endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<Carrier<Req>, TransportError, Scope.Scope>
 
 /** The lives. Not for concurrent use, but `renew` may come at any time. */
-export interface Carriers {
+export interface Carriers<Req> {
   /** The present life, opened when there is none; it waits while no server is known. */
-  readonly current: Effect.Effect<Carrier, TransportError>
+  readonly current: Effect.Effect<Carrier<Req>, TransportError>
   /** Ends the present life. */
   readonly renew: Effect.Effect<void>
 }
@@ -39,13 +48,13 @@ export const carrierSend = (socket: ZmqSocket, ...before: OutgoingFrames) => (te
  * Makes them without a life; `receive` gets what each of them hears. A life whose key the servers refuse is ended, and
  * `refused` is told which it was and why: nothing of it was sent, or will be.
  */
-export const makeCarriers = Effect.fnUntraced(function*(
+export const makeCarriers = Effect.fnUntraced(function*<Req>(
   addresses: Addresses,
-  open: OpenCarrier,
+  open: OpenCarrier<Req>,
   receive: (frames: Frames) => void,
-  refused: (carrier: Carrier, detail: string) => void
-): Effect.fn.Return<Carriers, never, Scope.Scope> {
-  let life: { readonly carrier: Carrier; readonly scope: Scope.Closeable; endpoints: ReadonlyArray<Endpoint> } | undefined
+  refused: (carrier: Carrier<Req>, detail: string) => void
+): Effect.fn.Return<Carriers<Req>, never, Scope.Scope> {
+  let life: { readonly carrier: Carrier<Req>; readonly scope: Scope.Closeable; endpoints: ReadonlyArray<Endpoint> } | undefined
 
   const renew = Effect.suspend(() => {
     const old = life
@@ -55,7 +64,7 @@ export const makeCarriers = Effect.fnUntraced(function*(
   yield* Effect.addFinalizer(() => renew)
 
   const outer = yield* Effect.scope
-  const watch = Effect.fnUntraced(function*(carrier: Carrier, { denied, refused: refusal }: Admission) {
+  const watch = Effect.fnUntraced(function*(carrier: Carrier<Req>, { denied, refused: refusal }: Admission) {
     const detail = yield* refusal
     if (detail === undefined || life?.carrier !== carrier) return
     yield* renew

@@ -4,13 +4,13 @@
  * PUB/SUB loses what is published before a subscription has arrived. An XPUB hears of each subscription, so that a worker
  * that joins gets at once what has no answer yet, instead of at the next deadline.
  */
-import type { WireCodec } from "@purser/core"
+import type { ChargeRequest, WireCodec } from "@purser/core"
 import { type Cause, Clock, Effect, Latch, Queue, Result } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Endpoint } from "../Endpoint.ts"
 import type { SocketSettings } from "../SocketSettings.ts"
 import { type Frames, openZmqSocket } from "../ZmqSocket.ts"
-import { type OpenCarrier } from "./carrier.ts"
+import type { OpenCarrier, SentRequest } from "./carrier.ts"
 import { answersCharge } from "./chargeClient.ts"
 import { makeHeldAnswers } from "./heldAnswers.ts"
 import type { Zeromq } from "./native.ts"
@@ -28,21 +28,11 @@ export interface PubSubCarrierOptions {
   readonly workersMin: number
 }
 
-/** An item of a frame of our own, as it was encoded. */
-interface Item {
-  readonly id: string
-  readonly deadline: number
-  readonly body: unknown
-}
-
 /** Workers that are remembered by what they said. */
 const spokeMax = 1000
 
-/** Frames are our own: the window's codec has just written them. */
-const itemsOf = (text: string): ReadonlyArray<Item> => (JSON.parse(text) as { readonly items: ReadonlyArray<Item> }).items
-
 /** Opens one life. */
-export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier => Effect.fnUntraced(function*(peers) {
+export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier<ChargeRequest> => Effect.fnUntraced(function*(peers) {
   const { joinMax, settings, timeoutMs, wire, zmq } = options
   const client = randomUUID()
   const incoming = yield* Queue.unbounded<Frames, Cause.Done>()
@@ -66,7 +56,7 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
   const forget = (nowMs: number) => {
     for (const [worker, atMs] of spoke) if (nowMs - atMs > 3 * timeoutMs) spoke.delete(worker)
   }
-  const held = makeHeldAnswers<Item>({ reached, all: () => Math.max(reached(), connects.length) })
+  const held = makeHeldAnswers<SentRequest<ChargeRequest>>({ reached, all: () => Math.max(reached(), connects.length) })
 
   const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [options.back()], settings, sendTimeoutMs: 0, lingerMs: 0 })
   const xpub = yield* openZmqSocket(zmq, {
@@ -90,8 +80,8 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
     const open = held.open()
     for (let from = 0; from < open.length; from += joinMax) {
       const items = open.slice(from, from + joinMax)
-        .map(({ body, deadlineMs, sentAtMs }) => ({ ...body, deadline: Math.max(1, deadlineMs - (nowMs - sentAtMs)) }))
-      yield* Effect.ignore(publish(JSON.stringify({ v: 1, client, items })))
+        .map(({ body, deadlineMs, sentAtMs }) => ({ ...body, deadlineMs: Math.max(1, deadlineMs - (nowMs - sentAtMs)) }))
+      yield* Effect.ignore(publish(wire.encodeRequests(client, items)))
     }
   })
   yield* Queue.takeAll(xpub.incoming).pipe(
@@ -114,7 +104,9 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
       if (spoke.size < spokeMax) spoke.set(worker, nowMs)
       // The window counts what cannot be read.
       if (Result.isFailure(replies)) return Queue.offer(incoming, [text])
-      return pass(replies.success.map((item) => held.take(worker, item)).filter((item) => item !== undefined))
+      const passed = replies.success.map((item) => held.take(worker, item))
+      // Mostly one worker says all there is to say: its frame goes on as it came.
+      return passed.every((item, index) => item === replies.success[index]) ? Queue.offer(incoming, [text]) : pass(passed.filter((item) => item !== undefined))
     })
   yield* Queue.takeAll(pull.incoming).pipe(
     Effect.flatMap((batch) => Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.forEach(batch, answer(nowMs), { discard: true }))),
@@ -141,21 +133,12 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier =>
       connects = endpoints.filter(({ attach }) => attach === "connect")
       return xpub.reach(endpoints)
     },
-    send: (text) =>
+    send: (text, requests) =>
       Effect.gen(function*() {
         const sentAtMs = yield* Clock.currentTimeMillis
-        const read = wire.decodeRequests(text)
-        const frame = Result.isSuccess(read) && read.success.form === "joined" ? read.success.items : []
-        itemsOf(text).forEach((item, index) => {
-          const request = frame[index]?.request
-          held.publish({
-            id: item.id,
-            body: item,
-            sentAtMs,
-            deadlineMs: item.deadline,
-            fits: request !== undefined && Result.isSuccess(request) ? (reply) => answersCharge(request.success, reply) : undefined
-          })
-        })
+        for (const { deadlineMs, id, request, traceparent } of requests) {
+          held.publish({ id, body: { id, deadlineMs, request, traceparent }, sentAtMs, deadlineMs, fits: (reply) => answersCharge(request, reply) })
+        }
         Latch.openUnsafe(busy)
         yield* publish(text)
       })

@@ -13,7 +13,7 @@ import { Clock, Effect, Latch, Metric, Result, type Schedule, type Scope } from 
 import type { Frames } from "../ZmqSocket.ts"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { Addresses } from "./addresses.ts"
-import { type Carrier, makeCarriers, type OpenCarrier } from "./carrier.ts"
+import { type Carrier, makeCarriers, type OpenCarrier, type SentRequest } from "./carrier.ts"
 import { makePlaces } from "./ids.ts"
 import { makeLine } from "./line.ts"
 import { Caller, type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
@@ -22,7 +22,7 @@ import { Caller, type Errand, makeErrand, type ReplyOf, restErrand } from "./err
 export interface ClientWire<Req, A, E> {
   readonly encodeRequests: (
     client: string,
-    items: ReadonlyArray<{ readonly id: string; readonly deadlineMs: number; readonly request: Req; readonly traceparent?: string | undefined }>
+    items: ReadonlyArray<SentRequest<Req>>
   ) => string
   /** A socket with one frame on its way says what it has asked: an answer may leave out what it belongs to. */
   readonly decodeReplies: (
@@ -36,7 +36,7 @@ export interface WindowClientSettings<Req, A, E> {
   readonly wire: ClientWire<Req, A, E>
   readonly label: string
   readonly addresses: Addresses
-  readonly open: OpenCarrier
+  readonly open: OpenCarrier<Req>
   readonly timeoutMs: number
   readonly retry: Schedule.Schedule<unknown, unknown>
   readonly window: number
@@ -177,7 +177,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
         } else settle(errand, reply)
       }
     }
-    const refused = (carrier: Carrier, detail: string): void => {
+    const refused = (carrier: Carrier<Req>, detail: string): void => {
       silentSinceMs = undefined
       const refusal = new TransportError({ reason: new Unauthorized({ detail }), chargeKey: null })
       for (const errand of errands.all()) {
@@ -201,7 +201,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
         errand.deadlineMs = Math.max(1, errand.dueMs - nowMs)
       }
       silentSinceMs ??= nowMs
-      yield* carrier.send(wire.encodeRequests(carrier.client, frame))
+      yield* carrier.send(wire.encodeRequests(carrier.client, frame), frame)
     }, Effect.catch((error) => Effect.logDebug("a frame was not sent; its requests have a deadline", error.message)))
     yield* toSend.await.pipe(
       // A turn for others that are about to be submitted: they go along.
