@@ -68,11 +68,12 @@ export const publishedFolders: ReadonlyArray<string> = ["packages", "apps"].flat
     return manifest.private !== true
   })
 
-/** Builds all, and packs all into `destination`. */
-export const packAll = async (destination: string): Promise<ReadonlyArray<Packed>> => {
-  await must("turbo", ["run", "build", "--output-logs=errors-only", "--ui=stream"])
+/** Folders of the libraries: `tsc` alone builds them, but for a file or two that no check of an archive looks at. */
+export const libraryFolders: ReadonlyArray<string> = publishedFolders.filter((folder) => folder.startsWith("packages/"))
+
+const pack = async (folders: ReadonlyArray<string>, destination: string): Promise<ReadonlyArray<Packed>> => {
   const packed: Array<Packed> = []
-  for (const folder of publishedFolders) {
+  for (const folder of folders) {
     const { name, filename } = JSON.parse(await must("pnpm", ["pack", "--json", "--pack-destination", destination], { cwd: join(root, folder) })) as {
       readonly name: string
       readonly filename: string
@@ -80,4 +81,16 @@ export const packAll = async (destination: string): Promise<ReadonlyArray<Packed
     packed.push({ name, folder, tarball: filename })
   }
   return packed
+}
+
+/** Builds all, and packs all into `destination`. */
+export const packAll = async (destination: string): Promise<ReadonlyArray<Packed>> => {
+  await must("turbo", ["run", "build", "--output-logs=errors-only", "--ui=stream"])
+  return pack(publishedFolders, destination)
+}
+
+/** Compiles all, and packs the libraries into `destination`. */
+export const packLibraries = async (destination: string): Promise<ReadonlyArray<Packed>> => {
+  await must("tsc", ["-b"])
+  return pack(libraryFolders, destination)
 }
