@@ -16,7 +16,7 @@ const long = [
   "test/packaging/test/packages.test.ts"
 ]
 // These run in both, and whole in the long run alone.
-const both = e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause", "crash", "feed"]).concat("test/packaging/test/archives.test.ts")
+const both = [...e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause", "crash", "feed"]), "test/packaging/test/archives.test.ts"]
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.
 const browser = ["test/e2e/test/consoleBrowser.test.ts"]
