@@ -5,7 +5,7 @@
  */
 import {
   ChargeConflict, type ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
-  type ChargeRequest, type ClaimAnswer, type ClaimedCharge, type ClaimExtras, FaultPoint, LeaseLost, Ledger, LedgerError,
+  type ChargeRequest, type ClaimAnswer, type ClaimedCharge, FaultPoint, LeaseLost, Ledger, LedgerError,
   type LedgerErrorReason, movedNothing, noFault, type PipelineError, Rejected, RevisionNotOpened, type SettleAnswer, SpendCap,
   type GatewayPayment, Tracing
 } from "@purser/core"
@@ -20,7 +20,7 @@ import { confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } fro
 import { makeInWork } from "./internal/inWork.ts"
 import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
 import { holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
-import { type Begun, nothingBegun, Standing } from "./internal/standing.ts"
+import { type Begun, extrasOf, nothingBegun, Standing } from "./internal/standing.ts"
 import { makeSteps } from "./internal/steps.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
@@ -54,7 +54,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const oneStore = ledger.store !== undefined && ledger.store === cap.store
 
       const isQuiet = fault === noFault
-      const whenOpen = <A, E>(next: Effect.Effect<A, E>) => Effect.suspend(() => pause.isOpen?.() === true ? next : Effect.andThen(pause.whenOpen, next))
+      const whenOpen = <A, E>(next: Effect.Effect<A, E>) => pause.isOpen?.() === true ? next : Effect.andThen(pause.whenOpen, next)
       const patience = { while: (error: LedgerError) => error.isRetryable, schedule: settings.retry }
 
       const ledgerFailure = (chargeKey: ChargeKey, reason: LedgerErrorReason) => new LedgerError({ reason, chargeKey })
@@ -86,7 +86,10 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           : ledger.settle(fact)
         return Effect.flatMap(step("settle", retryAfterFailure(asked, patience)), (answer) =>
           isQuiet && answer._tag === "Settled" && outcome._tag === "Succeeded" && !charge.resumed
-            ? Effect.as(Metric.update(EngineMetrics.charges.of(stateWord(outcome._tag)), 1), answer.outcome)
+            ? Effect.withFiber((fiber) => {
+              EngineMetrics.charges.of(stateWord(outcome._tag)).updateUnsafe(1, fiber.context)
+              return Effect.succeed(answer.outcome)
+            })
             : settled(charge, outcome, answer))
       }
 
@@ -342,20 +345,17 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           ? undefined
           : gateway.unsent?.({ chargeKey, request, generation: 1, attempt: 1 }, nowMs)
 
-      const extrasOf = ({ paymentMethod }: ChargeRequest, unsent: GatewayPayment | undefined): ClaimExtras =>
-        unsent === undefined || paymentMethod === undefined ? { room: oneStore } : { room: oneStore, object: { id: unsent.id, paymentMethod } }
-
-      const claimAndProceed = (request: ChargeRequest, chargeKey: ChargeKey): Effect.Effect<ChargeOutcome, PipelineError> =>
-        Effect.clockWith((clock) => {
-          const unsent = unsentOf(request, chargeKey, clock.currentTimeMillisUnsafe())
-          const claimed = Effect.flatMap(step("claim", ledger.claim(request, settings.worker, extrasOf(request, unsent))), (answer) => {
-            if (answer._tag !== "Claimed") return unclaimed(chargeKey, answer)
-            const { charge, hasRoom = false } = answer
-            // A charge that was attached before says so by being resumed.
-            return proceed(charge, { hasRoom, unsent: charge.state === "attached" && !charge.resumed ? unsent : undefined })
-          })
-          return isQuiet ? claimed : Effect.andThen(fault("before-claim", chargeKey), claimed)
+      /** A name that is older than its claim, since charging was paused meanwhile, is looked for from earlier on. */
+      const claimAndProceed = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): Effect.Effect<ChargeOutcome, PipelineError> => {
+        const unsent = unsentOf(request, chargeKey, nowMs)
+        const claimed = Effect.flatMap(step("claim", ledger.claim(request, settings.worker, extrasOf(request, oneStore, unsent))), (answer) => {
+          if (answer._tag !== "Claimed") return unclaimed(chargeKey, answer)
+          const { charge, hasRoom = false } = answer
+          // A charge that was attached before says so by being resumed.
+          return proceed(charge, { hasRoom, unsent: charge.state === "attached" && !charge.resumed ? unsent : undefined })
         })
+        return isQuiet ? claimed : Effect.andThen(fault("before-claim", chargeKey), claimed)
+      }
 
       const unclaimed = Effect.fnUntraced(function*(chargeKey: ChargeKey, answer: Exclude<ClaimAnswer, { readonly _tag: "Claimed" }>): Effect.fn.Return<ChargeOutcome, PipelineError> {
         switch (answer._tag) {
@@ -377,10 +377,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const charge = (request: ChargeRequest): Effect.Effect<ChargeOutcome, PipelineError> =>
         Effect.clockWith((clock) => {
           const { chargeKey } = request
-          const refusal = refusalOf(request, clock.currentTimeMillisUnsafe())
+          const nowMs = clock.currentTimeMillisUnsafe()
+          const refusal = refusalOf(request, nowMs)
           // While charging is paused requests wait here, unclaimed; those who send them again join them.
-          const charged = refusal === undefined ? inWork.share(request, whenOpen(claimAndProceed(request, chargeKey))) : Effect.fail(refusal)
-          return knowsOurKey(request) ? charged : Effect.andThen(noteForeignKey(chargeKey), charged)
+          const charged = () => refusal === undefined ? inWork.share(request, whenOpen(claimAndProceed(request, chargeKey, nowMs))) : Effect.fail(refusal)
+          return knowsOurKey(request) ? charged() : Effect.andThen(noteForeignKey(chargeKey), Effect.suspend(charged))
         })
 
       const said = (outcome: ChargeOutcome) => ({ "purser.outcome": stateWord(outcome._tag) })

@@ -14,7 +14,7 @@ interface Entry {
 /** The requests in work, and the way into them. */
 export interface InWork {
   readonly size: () => number
-  /** The work of a request, once for all equal ones that come while it lasts. */
+  /** The work of a request, once for all equal ones that come while it lasts; to be run at once. */
   readonly share: (request: ChargeRequest, work: Charged) => Charged
 }
 
@@ -43,18 +43,17 @@ export const makeInWork = (): InWork => {
 
   return {
     size: () => entries.size,
-    share: (request, work) =>
-      Effect.suspend(() => {
-        const { chargeKey } = request
-        const sibling = entries.get(chargeKey)
-        if (sibling === undefined) {
-          const entry: Entry = { request, done: undefined }
-          entries.set(chargeKey, entry)
-          return Effect.onExitPrimitive(work, ended(chargeKey, entry))
-        }
-        if (!sameTerms(sibling.request, request)) return work
-        sibling.done ??= Deferred.makeUnsafe<ChargeOutcome, PipelineError>()
-        return Effect.andThen(Metric.update(EngineMetrics.redeliveries.of("joined"), 1), Deferred.await(sibling.done))
-      })
+    share: (request, work) => {
+      const { chargeKey } = request
+      const sibling = entries.get(chargeKey)
+      if (sibling === undefined) {
+        const entry: Entry = { request, done: undefined }
+        entries.set(chargeKey, entry)
+        return Effect.onExitPrimitive(work, ended(chargeKey, entry))
+      }
+      if (!sameTerms(sibling.request, request)) return work
+      sibling.done ??= Deferred.makeUnsafe<ChargeOutcome, PipelineError>()
+      return Effect.andThen(Metric.update(EngineMetrics.redeliveries.of("joined"), 1), Deferred.await(sibling.done))
+    }
   }
 }

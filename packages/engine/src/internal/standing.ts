@@ -1,5 +1,5 @@
 /** What one run of a charge's steps knows of itself. */
-import type { ChargeGateway, ClaimedCharge, GatewayPayment } from "@purser/core"
+import type { ChargeGateway, ChargeRequest, ClaimedCharge, ClaimExtras, GatewayPayment } from "@purser/core"
 import { forCharge } from "./gate.ts"
 import type { HoldLease } from "./leaseKeeper.ts"
 
@@ -9,6 +9,10 @@ export interface Begun {
   readonly unsent: GatewayPayment | undefined
 }
 export const nothingBegun: Begun = { hasRoom: false, unsent: undefined }
+
+/** What a claim is asked to do beside. */
+export const extrasOf = ({ paymentMethod }: ChargeRequest, room: boolean, unsent: GatewayPayment | undefined): ClaimExtras =>
+  unsent === undefined || paymentMethod === undefined ? { room } : { room, object: { id: unsent.id, paymentMethod } }
 
 /** One run of the steps. */
 export class Standing {

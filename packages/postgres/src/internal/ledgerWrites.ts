@@ -36,8 +36,9 @@ const scope = `namespace, billing_period, currency`
 /**
  * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals,
  * objects, methods of the objects, whether to take room. First claims of identities without a revision: a new row, or a planned one that
- * nobody has had. With an object the charge is attached at once; room is taken where all that a batch asks of a cap fits, and
- * the lock of the cap's row comes last. Answers the keys that were claimed, apart for those with room and those without.
+ * nobody has had. With an object the charge is attached at once; room is taken where all that a batch asks of a cap fits. The
+ * locks of the caps come last, in the order in which `purser.reserve` takes them. Answers the keys that were claimed, apart
+ * for those with room and those without.
  */
 export const begin = `with ${clock},
 i as materialized (
@@ -75,9 +76,13 @@ s as (
   from o cross join (select count(*) as written from e) first where $16::boolean and first.written >= 0
   group by ${scope} order by ${scope}
 ),
+l as materialized (
+  select c.namespace, c.billing_period, c.currency, s.amount_minor, s.reservations
+  from purser.caps c join s using (${scope}) order by c.namespace, c.billing_period, c.currency for update of c
+),
 k as (
   update purser.caps c set reserved_minor = c.reserved_minor + s.amount_minor, reservations = c.reservations + s.reservations
-  from s
+  from l s
   where (c.namespace, c.billing_period, c.currency) = (s.namespace, s.billing_period, s.currency)
     and not c.closed and c.reserved_minor + s.amount_minor <= c.cap_minor
   returning c.namespace, c.billing_period, c.currency

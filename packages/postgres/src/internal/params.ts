@@ -8,7 +8,7 @@ import { Result } from "effect"
 const column = (oid: number) => (values: ReadonlyArray<unknown>): PgTypes.Parameter => Result.getOrThrow(PgTypes.array(values, oid))
 
 /** PostgreSQL's text holds no NUL; free text from outside must not make a whole statement fail. */
-const storable = (value: string | null): string | null => value === null ? null : value.replaceAll("\0", "")
+const storable = (value: string | null): string | null => value?.includes("\0") === true ? value.replaceAll("\0", "") : value
 
 /** `text[]` */
 export const texts = (values: ReadonlyArray<string | null>) => column(PgTypes.OID.text)(values.map(storable))
