@@ -29,7 +29,7 @@ it("types are those of the code, wherever it reads them plainly", () => {
 
 it("a type or a default that is old is written anew, and the meaning stays", () => {
   const text = readText("docs/configuration.md")
-  const old = text.replace("| `PURSER_LEASE` | duration | `15 seconds` |", "| `PURSER_LEASE` | text | `1 hour` |").replace("| `PURSER_RUN_PAGE` | 1 to 100000 | `1000` |", "| `PURSER_RUN_PAGE` | integer | `10` |")
+  const old = text.replace("| `PURSER_HAND_BACK` | duration | `5 seconds` |", "| `PURSER_HAND_BACK` | text | `1 hour` |").replace("| `PURSER_RUN_PAGE` | 1 to 100000 | `1000` |", "| `PURSER_RUN_PAGE` | integer | `10` |")
   assert.notStrictEqual(old, text)
   assert.strictEqual(configurationPage(old), text)
 })
