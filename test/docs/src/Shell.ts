@@ -15,6 +15,9 @@ export const notFollowed: ReadonlyArray<{ readonly page: string; readonly begins
   ].map((page) => ({ page, begins: "npm install", because: "no registry has the packages yet; test/packaging installs them as archives" })),
   { page: "docs/benchmarks/README.md", begins: "pnpm bench", because: "it measures for minutes, on a machine that does nothing else" },
   { page: "docs/operations.md", begins: "pg_dump", because: "the server of the tests comes without pg_dump" },
+  { page: "docs/how-to/migrate-a-pyzmq-fleet.md", begins: "python3", because: "it needs pyzmq; examples/python.test.ts runs the producer, through a relay where that is missing" },
+  { page: "examples/README.md", begins: "for cap in", because: "it needs pyzmq; examples/python.test.ts runs both programs" },
+  { page: "docs/workflows.md", begins: "PURSER_DUNNING=on", because: "it is about charges that were declined before; test/e2e/test/dunning.test.ts has them" },
   { page: "docs/tutorial.md", begins: "checkout=$PWD", because: "it is how the command is called in a checkout; tutorial.test.ts follows the page with the command itself" },
   { page: "ops/README.md", begins: "docker", because: "it needs Docker; ops.test.ts reads the files" },
   { page: "ops/README.md", begins: "npm install", because: "it changes the machine: users and units of systemd; ops.test.ts reads the files" },
@@ -58,12 +61,16 @@ export const placed = (text: string, ports: ReadonlyMap<number, number>): string
  */
 export const prelude = `set -euo pipefail
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+declare -A serving
 purser() {
   case "$1" in
     sim|worker|runner|broker|proxy|console)
+      # One that is started in another way takes the place of the one before.
+      if [ -n "\${serving["$*"]:-}" ]; then kill "\${serving["$*"]}"; wait "\${serving["$*"]}" || true; fi
       local log; log=$(mktemp "$LOGS/XXXXXX")
       "$NODE" --disable-warning=ExperimentalWarning "$COMMAND" "$@" > "$log" 2>&1 &
       local pid=$!
+      serving["$*"]=$pid
       until grep -Eq 'http://|tcp://|runner' "$log"; do
         if ! kill -0 "$pid" 2>/dev/null; then echo "purser $* has ended:" >&2; cat "$log" >&2; return 1; fi
         sleep 0.05

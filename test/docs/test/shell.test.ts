@@ -22,7 +22,8 @@ const before: Readonly<Record<string, string>> = {
   "docs/how-to/charges-to-payment-intents.md": "purser cap open 2026-08 --currency usd --expected-total 100.00",
   "docs/how-to/migrate-a-pyzmq-fleet.md": "export PURSER_METRICS_LISTEN=9464",
   "docs/how-to/upgrade-without-stopping.md": "purser cap open 2026-07 --currency usd --expected-total 100.00",
-  "docs/operations.md": "purser cap open 2026-07 --currency usd --expected-total 100.00"
+  "docs/operations.md": "purser cap open 2026-07 --currency usd --expected-total 100.00",
+  "docs/workflows.md": "cp invoices.csv invoices-2026-07.csv\npurser cap open 2026-07 --currency usd --expected-total 100.00"
 }
 
 const folder = Effect.acquireRelease(
