@@ -1,15 +1,23 @@
 /** What is mutated, and by which tests it is to be noticed: those that are fast, in one process, on memory stores and virtual time. */
 export const scopes = {
+  // What is hashed, counted and read: no services at all.
   core: {
-    mutate: ["packages/core/src/{BillingPeriod,CapFigures,ChargeKey,ChargeRequest,Currency,DeclineAdvice,Money,RefundRules}.ts", "packages/core/src/internal/{idProblem,wireTwice}.ts"],
-    tests: ["packages/core/test/{BillingPeriod,ChargeKey,ChargeRequest,DeclineAdvice,Money,RefundRules,Wire,wireTwice,CapFigures}.test.ts"]
+    mutate: ["packages/core/src/{BillingPeriod,CapFigures,ChargeKey,Currency,DeclineAdvice,Money}.ts", "packages/core/src/internal/{idProblem,wireTwice}.ts"],
+    tests: ["packages/core/test/{BillingPeriod,ChargeKey,ChargeRequest,DeclineAdvice,Money,wireTwice,rules}.test.ts"]
   },
+  // What follows from an object, a refusal, a difference: the engine's pure decisions.
+  decisions: {
+    mutate: ["packages/engine/src/internal/{evidence,judge,outcomes}.ts", "packages/engine/src/internal/remedy.ts:17-45", "packages/engine/src/internal/remedy.ts:81-83", "packages/engine/src/internal/backoff.ts:38-43"],
+    tests: ["packages/engine/test/decisions.test.ts"]
+  },
+  // The rows and the cap, as every store has to keep them.
   ledger: {
     mutate: ["packages/core/src/internal/{ledgerMemory,spendCapMemory}.ts"],
     tests: ["packages/testkit/test/conformance.test.ts"]
   },
-  engine: {
-    mutate: ["packages/engine/src/DunningPolicy.ts", "packages/engine/src/internal/{backoff,boundedInt,evidence,gate,gatewaySteps,judge,outcomes,remedy,steps}.ts"],
-    tests: ["test/engine/test/{ChargePipeline,dunning,lostLease,pause,recordedPayment,roomOnce,decisions}.test.ts"]
+  // The order of the steps, the breaker, and what is repeated.
+  steps: {
+    mutate: ["packages/engine/src/DunningPolicy.ts", "packages/engine/src/internal/{backoff,gate,gatewaySteps}.ts"],
+    tests: ["test/engine/test/{ChargePipeline,dunning,lostLease,pause,recordedPayment,roomOnce}.test.ts"]
   }
 }

@@ -22,7 +22,7 @@ export default {
   // There is none: TypeScript 7 has no API by which the tool could rewrite one, and Vitest needs none.
   tsconfigFile: "none.json",
   tempDirName: ".stryker",
-  reporters: ["clear-text", "json"],
+  reporters: ["progress-append-only", "clear-text", "json"],
   clearTextReporter: { allowColor: false, allowEmojis: false, logTests: false, reportTests: false },
   jsonReporter: { fileName: `test/mutation/node_modules/.cache/${name}.json` },
   thresholds: { high: 90, low: 85, break: 85 }

@@ -15,6 +15,12 @@ describe("ChargeKey", () => {
     assert.strictEqual(key, "94872cda2d5cf2871e4e83c8f2461bd4")
   })
 
+  it("has the revision behind everything else, and an empty part where there is no item", () => {
+    const identity = { namespace: defaultNamespace, customerId: "cust_123", billingPeriod: "2026" as const }
+    const texts = [identity, { ...identity, item: "seat-1" }, { ...identity, revision: 1 }, { ...identity, item: "seat-1", revision: 2 }, { ...identity, customerId: "a:b", item: "100%" }].map(chargeKeyText)
+    assert.deepStrictEqual(texts, ["cust_123:2026:zmq-billing", "cust_123:2026:zmq-billing:seat-1", "cust_123:2026:zmq-billing::r1", "cust_123:2026:zmq-billing:seat-1:r2", "a%3Ab:2026:zmq-billing:100%25"])
+  })
+
   it.prop("is 32 hex digits of the identity's text", [identity], ([who]) => {
     const key = chargeKeyOf(who)
     assert.isTrue(Schema.is(ChargeKey)(key))

@@ -23,6 +23,7 @@ describe("Money.fromDecimal", () => {
 
   it("reads a decimal comma only when it is declared, and then no point", () => {
     assert.strictEqual(seen(Money.fromDecimal("10,00", currency("eur"), { decimalMark: "," })), 1000)
+    assert.strictEqual(seen(Money.fromDecimal("10", currency("eur"), { decimalMark: "," })), 1000)
     assert.strictEqual(seen(Money.fromDecimal("10.00", currency("eur"), { decimalMark: "," })), "NotANumber")
     assert.strictEqual(seen(Money.fromDecimal("1.000,00", currency("eur"), { decimalMark: "," })), "NotANumber")
   })
@@ -45,6 +46,20 @@ describe("Money.fromDecimal", () => {
       assert.strictEqual(BigInt(read.success.amountMinor), BigInt(units! + fraction.padEnd(exponent, "0")))
     }
   }, { arbitrary: { runs: 500 } })
+})
+
+describe("a refusal of an amount", () => {
+  it("says what is wrong with which amount, and that asking again is of no use", () => {
+    const said = (read: Result.Result<Money, { readonly message: string; readonly isRetryable: boolean }>) => Result.isFailure(read) ? [read.failure.message, read.failure.isRetryable] : []
+    const usd = currency("usd")
+    assert.deepStrictEqual(said(Money.fromMinor(1.5, usd)), ["amount \"1.5\" usd: expected an integer of minor units", false])
+    assert.deepStrictEqual(said(Money.fromDecimal("1,5", usd)), ["amount \"1,5\" usd: expected plain digits with \".\" as the decimal mark, no sign, symbol, space or grouping", false])
+    assert.deepStrictEqual(said(Money.fromDecimal("1.555", usd)), ["amount \"1.555\" usd: usd has 2 decimals, 3 were given", false])
+    assert.deepStrictEqual(said(Money.fromDecimal("0", usd)), ["amount \"0\" usd: must be more than zero", false])
+    assert.deepStrictEqual(said(Money.fromDecimal("1000000", usd)), ["amount \"1000000\" usd: the largest amount is 999999.99", false])
+    assert.deepStrictEqual(said(Money.fromMinor(150, currency("isk"))), ["amount \"150\" isk: must be a multiple of 1.00", false])
+    assert.deepStrictEqual(said(Money.fromMinor(1, usd)), ["amount \"1\" usd: Stripe's smallest amount is 0.50", false])
+  })
 })
 
 describe("Money.fromMinor", () => {
@@ -85,7 +100,7 @@ describe("Currency", () => {
 
   it("takes upper and lower case and nothing else", () => {
     assert.strictEqual(parseCurrency("USD"), "usd")
-    for (const text of ["", "us", "usdt", " usd", "usd ", "xxx", "constructor", "__proto__", "$", "\u212aes"]) assert.strictEqual(parseCurrency(text), undefined)
+    for (const text of ["", "us", "usdt", " usd", "usd ", "xxx", "constructor", "__proto__", "$", "\u212aes", "cz\u212a"]) assert.strictEqual(parseCurrency(text), undefined)
     assert.isFalse(Schema.is(CurrencySchema)("USD"))
   })
 

@@ -78,10 +78,14 @@ const program = Effect.gen(function*() {
   console.log(`${payments} payments: the promise was kept`)
 })
 
+// Whoever stops it leaves no server and no disk behind.
+const stop = new AbortController()
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort())
+
 process.exitCode = await Effect.runPromise(program.pipe(
   Effect.as(0),
   Effect.catch((failure) => Effect.sync(() => {
     console.error(String(failure))
     return 1
   }))
-))
+), { signal: stop.signal })

@@ -62,4 +62,8 @@ const program = Effect.gen(function*() {
   return violations.length === 0 ? 0 : 1
 }).pipe(Effect.scoped, Effect.provide(StripeSim.layer({ journalLimit: 1000, eventsLimit: 1000 })))
 
-process.exitCode = await Effect.runPromise(program)
+// Whoever stops it leaves no server behind.
+const stop = new AbortController()
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort())
+
+process.exitCode = await Effect.runPromise(program, { signal: stop.signal })
