@@ -48,7 +48,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => 
 /** A suite that stands still ends here, and the others are run. */
 const boundMs = values.quick ? 240_000 : 3_600_000
 /** A quick run that is late begins no other suite: somebody waits for it. */
-const lastBeginMs = values.quick && values.suite.length === 0 ? 660_000 : Number.POSITIVE_INFINITY
+const lastBeginMs = values.quick && values.suite.length === 0 ? 600_000 : Number.POSITIVE_INFINITY
 const say = (text: string) => void process.stderr.write(`${text}\n`)
 
 const writePages = (results: Results) => {
