@@ -380,7 +380,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           const nowMs = clock.currentTimeMillisUnsafe()
           const refusal = refusalOf(request, nowMs)
           // While charging is paused requests wait here, unclaimed; those who send them again join them.
-          const charged = () => refusal === undefined ? inWork.share(request, whenOpen(claimAndProceed(request, chargeKey, nowMs))) : Effect.fail(refusal)
+          const charged = () => refusal === undefined ? inWork.share(request, () => whenOpen(claimAndProceed(request, chargeKey, nowMs))) : Effect.fail(refusal)
           return knowsOurKey(request) ? charged() : Effect.andThen(noteForeignKey(chargeKey), Effect.suspend(charged))
         })
 

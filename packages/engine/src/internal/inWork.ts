@@ -15,7 +15,7 @@ interface Entry {
 export interface InWork {
   readonly size: () => number
   /** The work of a request, once for all equal ones that come while it lasts; to be run at once. */
-  readonly share: (request: ChargeRequest, work: Charged) => Charged
+  readonly share: (request: ChargeRequest, work: () => Charged) => Charged
 }
 
 const sameTerms = (a: ChargeRequest, b: ChargeRequest) => JSON.stringify(chargeTerms(a)) === JSON.stringify(chargeTerms(b))
@@ -48,10 +48,11 @@ export const makeInWork = (): InWork => {
       const sibling = entries.get(chargeKey)
       if (sibling === undefined) {
         const entry: Entry = { request, done: undefined }
+        const shared = Effect.onExitPrimitive(work(), ended(chargeKey, entry))
         entries.set(chargeKey, entry)
-        return Effect.onExitPrimitive(work, ended(chargeKey, entry))
+        return shared
       }
-      if (!sameTerms(sibling.request, request)) return work
+      if (!sameTerms(sibling.request, request)) return work()
       sibling.done ??= Deferred.makeUnsafe<ChargeOutcome, PipelineError>()
       return Effect.andThen(Metric.update(EngineMetrics.redeliveries.of("joined"), 1), Deferred.await(sibling.done))
     }
