@@ -64,12 +64,12 @@ const entriesOf = (folder: string): ReadonlyArray<TarEntry> =>
 export const archiveOf = (folder: string): Buffer => writeTar(entriesOf(folder))
 
 /** The databases from which others are made are two thirds of a new cluster's files. PGlite has one database, and makes no others. */
-const dropTemplates = async (db: PGlite) => {
-  for (const name of ["template0", "template1"]) {
-    await db.exec(`alter database ${name} is_template false`)
-    await db.exec(`drop database ${name}`)
-  }
-}
+const dropTemplates = (db: PGlite) =>
+  Effect.forEach(
+    ["template0", "template1"].flatMap((name) => [`alter database ${name} is_template false`, `drop database ${name}`]),
+    (statement) => Effect.promise(() => db.exec(statement)),
+    { discard: true }
+  )
 
 /**
  * Runs initdb; seconds. The cluster is closed before it is read: one that PGlite dumps while it is open begins with a
@@ -78,7 +78,8 @@ const dropTemplates = async (db: PGlite) => {
 const initdb = Effect.acquireUseRelease(
   Effect.sync(() => Fs.mkdtempSync(Path.join(Os.tmpdir(), "purser-initdb-"))),
   (folder) =>
-    Effect.promise(() => PGlite.create({ fs: new NodeFS(folder) }).then((db) => dropTemplates(db).then(() => db.close()))).pipe(
+    Effect.promise(() => PGlite.create({ fs: new NodeFS(folder) })).pipe(
+      Effect.flatMap((db) => Effect.andThen(dropTemplates(db), Effect.promise(() => db.close()))),
       Effect.andThen(Effect.sync(() => archiveOf(folder)))
     ),
   (folder) => Effect.sync(() => Fs.rmSync(folder, { recursive: true, force: true }))
