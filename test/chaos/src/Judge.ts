@@ -34,7 +34,7 @@ const rowsOf = Effect.fnUntraced(function*(ledger: Ledger["Service"], period: st
   }
 })
 
-/** Everything that is wrong; nothing when the promise was kept. */
+/** Everything that is wrong with one period; nothing when the promise was kept. */
 export const judge = Effect.fnUntraced(function*(input: {
   readonly database: Layer.Layer<DatabaseServices, unknown>
   readonly sim: StripeSimShape
@@ -44,7 +44,7 @@ export const judge = Effect.fnUntraced(function*(input: {
 }) {
   const { account, bills, database, period, sim } = input
   const violations: Array<string> = []
-  const books = new Map((yield* sim.books).map((entry) => [`${entry.customer} ${entry.billingPeriod}`, entry]))
+  const books = new Map((yield* sim.books).filter(({ billingPeriod }) => billingPeriod === period).map((entry) => [entry.customer, entry]))
   const context = yield* Layer.build(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer).pipe(Layer.provide(Layer.fresh(database))))
   const ledger = yield* Effect.provide(Ledger, context)
   const cap = yield* Effect.provide(SpendCap, context)
@@ -55,7 +55,7 @@ export const judge = Effect.fnUntraced(function*(input: {
   yield* Effect.forEach(bills, (bill) =>
     Effect.gen(function*() {
       const say = (problem: string) => violations.push(`${bill.customer}: ${problem}`)
-      const entry = books.get(`${bill.customer} ${period}`)
+      const entry = books.get(bill.customer)
       const record = rows.get(bill.customer)
       if (record === undefined) return void say(`the ledger has forgotten it; payments: ${entry?.payments ?? 0}`)
       const events = yield* ledger.events(record.chargeKey)
@@ -67,9 +67,9 @@ export const judge = Effect.fnUntraced(function*(input: {
       paidMinor += entry?.amountMinor ?? 0
     }), { concurrency: 8, discard: true })
 
-  const known = new Set(bills.map(({ customer }) => `${customer} ${period}`))
-  for (const [identity, { payments }] of books) if (!known.has(identity) && payments > 0) violations.push(`a payment of ${identity} was never asked for`)
-  for (const customer of rows.keys()) if (!known.has(`${customer} ${period}`)) violations.push(`the row of ${customer} was never asked for`)
+  const known = new Set(bills.map(({ customer }) => customer))
+  for (const [customer, { payments }] of books) if (!known.has(customer) && payments > 0) violations.push(`a payment of ${customer} was never asked for`)
+  for (const customer of rows.keys()) if (!known.has(customer)) violations.push(`the row of ${customer} was never asked for`)
   const [report] = yield* cap.report(period)
   if (report === undefined) violations.push("there is no cap")
   else {

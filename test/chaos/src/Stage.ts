@@ -61,12 +61,13 @@ const postOf = Effect.fnUntraced(function*(args: ReadonlyArray<string>, env: Env
     pid: Effect.sync(() => running.pid),
     memoryFile: env["CHAOS_MEMORY_FILE"],
     signal: (signal) => Effect.suspend(() => running.kill(signal)),
-    replace: Effect.gen(function*() {
+    // Also when the run is over meanwhile: whoever is told to go must have come.
+    replace: Effect.uninterruptible(Effect.gen(function*() {
       yield* running.kill("SIGKILL")
       yield* running.ended
       running = yield* Scope.provide(start(args, env), scope)
       yield* running.says(says)
-    }),
+    })),
     leave: Effect.suspend(() => Effect.andThen(running.kill("SIGTERM"), running.ended))
   }
   return post
