@@ -10,11 +10,13 @@ import {
   CapClosed, SpendCap, SpendCapError
 } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Stream } from "effect"
+import { compareRows } from "./CompareRows.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { makeDispatch } from "./internal/dispatchRows.ts"
+import { rowsInBook } from "./internal/rowsInBook.ts"
 import { runPatience } from "./internal/runSettings.ts"
 import type { DispatchInput, DispatchLines } from "./RunDispatch.ts"
-import { DuplicateIdentities, NothingToCharge, RunError, TotalOverCap } from "./RunError.ts"
+import { DuplicateIdentities, NothingToCharge, RunError, TermsChanged, TotalOverCap } from "./RunError.ts"
 
 /** What a person expects one cap's charges to add up to. `undefined` keeps a cap that is open as it is. */
 export interface CapDecision {
@@ -39,7 +41,7 @@ export interface PlanInput<E, E2, R, R2> {
   readonly overCap?: "refuse" | "fits"
   /** Stops before caps are opened and rows are planned. */
   readonly dryRun?: boolean
-  /** A planned run that these rows come late for: they are put behind its own, without those that it has. */
+  /** A planned run that these rows come late for: they are put behind its own, without those that it has. One that it has with other terms refuses them all. */
   readonly extends?: string
 }
 
@@ -89,6 +91,12 @@ export class BillingRun extends Context.Service<BillingRun, {
         return { totals: totals.map((total) => ({ total, cap: caps.find((open) => same(open, total)) })) }
       })
 
+      /** Rows that the run has with other terms would be passed over with those that it has: nobody would be told of the difference. */
+      const refuseChanged = Effect.fnUntraced(function*(runId: string, late: { readonly runId: string; readonly source: string }) {
+        const { changed } = yield* Effect.provideService(compareRows(runId, rowsInBook(late.runId)), RunLedger, book)
+        if (changed.length > 0) return yield* new RunError({ reason: new TermsChanged({ source: late.source, rows: changed.length, line: changed[0]! }) })
+      })
+
       const openCaps = Effect.fnUntraced(function*(check: RunCheck, decisions: ReadonlyArray<CapDecision>, overCap: "refuse" | "fits", dryRun: boolean) {
         for (const { cap: open, total } of check.totals) {
           const expected = decisions.find(({ scope }) => same(scope, total))?.expected
@@ -117,6 +125,7 @@ export class BillingRun extends Context.Service<BillingRun, {
           yield* Stream.runForEach(input.rows, (rows) => book.stage(input.runId, rows))
           const duplicates = yield* book.duplicates(input.runId, 20)
           if (duplicates.length > 0) return yield* new RunError({ reason: new DuplicateIdentities({ duplicates }) })
+          if (input.extends !== undefined) yield* refuseChanged(input.extends, input)
           const check = yield* checkTotals(input)
           const decisions = yield* input.decide(check)
           yield* openCaps(check, decisions, input.overCap ?? "refuse", input.dryRun === true)

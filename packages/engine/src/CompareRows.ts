@@ -1,6 +1,7 @@
 /** Rows that somebody hands in again, beside those that a run has. */
-import { type ChargeKey, type ChargeRequest, chargeTerms, type LedgerError, RunLedger, type RunRow } from "@purser/core"
+import { type ChargeKey, type ChargeRequest, chargeTerms, type LedgerError, type RunLedger, type RunRow } from "@purser/core"
 import { Effect, Stream } from "effect"
+import { rowsInBook } from "./internal/rowsInBook.ts"
 
 /** Lines of the rows handed in. */
 export interface RowDifferences {
@@ -10,7 +11,6 @@ export interface RowDifferences {
   readonly changed: ReadonlyArray<number>
 }
 
-const page = 5000
 const textOf = (request: ChargeRequest) => JSON.stringify(chargeTerms(request))
 
 /** Compares chunks of rows with those of a run; the run's terms are in memory meanwhile. */
@@ -18,14 +18,11 @@ export const compareRows = Effect.fn("compareRows")(function*<E, R>(
   runId: string,
   rows: Stream.Stream<ReadonlyArray<RunRow>, E, R>
 ): Effect.fn.Return<RowDifferences, E | LedgerError, R | RunLedger> {
-  const book = yield* RunLedger
   const known = new Map<ChargeKey, string>()
-  for (let after = 0;;) {
-    const found = yield* book.report(runId, after, page)
-    for (const { chargeKey, request } of found) known.set(chargeKey, textOf(request))
-    if (found.length < page) break
-    after = found[found.length - 1]!.line
-  }
+  yield* Stream.runForEach(rowsInBook(runId), (found) =>
+    Effect.sync(() => {
+      for (const { chargeKey, request } of found) known.set(chargeKey, textOf(request))
+    }))
   const late: Array<number> = []
   const changed: Array<number> = []
   yield* Stream.runForEach(rows, (chunk) =>

@@ -56,6 +56,18 @@ export class PeriodNotOver extends Schema.TaggedError<PeriodNotOver>(id("PeriodN
   }
 }
 
+/** Rows that come late for a run are among its own with another amount, currency, Stripe customer or payment method. */
+export class TermsChanged extends Schema.TaggedError<TermsChanged>(id("TermsChanged"))("TermsChanged", {
+  source: Schema.String,
+  rows: Schema.Int,
+  line: Schema.Int
+}) {
+  override get message() {
+    const rows = this.rows === 1 ? "a row that the run has with other terms" : `${this.rows} rows that the run has with other terms`
+    return `${this.source} has ${rows} (the first at line ${this.line}): nothing was planned; a charge of its own needs another item, and money back is a refund`
+  }
+}
+
 /** A total was expected for a period and currency that no row has, or rows have one for which none was expected and no cap is open. */
 export class TotalUnexpected extends Schema.TaggedError<TotalUnexpected>(id("TotalUnexpected"))("TotalUnexpected", {
   billingPeriod: Schema.String,
@@ -119,7 +131,7 @@ export class RunStateRefused extends Schema.TaggedError<RunStateRefused>(id("Run
 /** A run was refused; nothing was sent to the processor. */
 export class RunError extends Schema.TaggedError<RunError>("@purser/engine/RunError")("RunError", {
   reason: Schema.Union([
-    DuplicateIdentities, TotalOverCap, NothingToCharge, PeriodNotOver, TotalUnexpected, SourceFailed, StageFailed, UnknownDefinition, UnknownRun, RunStateRefused
+    DuplicateIdentities, TotalOverCap, NothingToCharge, PeriodNotOver, TermsChanged, TotalUnexpected, SourceFailed, StageFailed, UnknownDefinition, UnknownRun, RunStateRefused
   ])
 }) {
   override get message() {
@@ -127,5 +139,9 @@ export class RunError extends Schema.TaggedError<RunError>("@purser/engine/RunEr
   }
   get isRetryable() {
     return false
+  }
+  /** What was asked for was refused as a whole; charges that a run has made before stand as they stood. */
+  get outcome() {
+    return "not_charged" as const
   }
 }

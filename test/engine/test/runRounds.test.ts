@@ -3,7 +3,7 @@ import { Ledger, SpendCap } from "@purser/core"
 import { ChargePipeline, isNoRoom, RunDefinition, RunDefinitions, retryCharge, Runs } from "@purser/engine"
 import { chargeFor, FaultPlan, TestPipeline } from "@purser/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Ref, Stream } from "effect"
+import { Effect, Layer, Ref, Schema, Stream } from "effect"
 import { paid, Params, payments, plain, report, requests, rowsOf, start, until, view, wish, world } from "../src/RunWorld.ts"
 
 const expired = "pm_card_chargeDeclinedExpiredCard"
@@ -42,6 +42,33 @@ describe("stages after the charge", () => {
         const rounds = both.reduce((keys, { key, round }) => keys.set(key, (keys.get(key) ?? new Set()).add(round)), new Map<string, Set<number>>())
         assert.isTrue([...rounds.values()].every(({ size }) => size === 1))
       }).pipe(Effect.provide(world(RunDefinitions.layer(billed))))
+    }))
+})
+
+describe("rows that come late", () => {
+  it.live("are refused with those that the run has with other terms: none is passed over without a word", () =>
+    Effect.gen(function*() {
+      const amounts = { before: 1000, now: 9900 }
+      const priced = RunDefinition.rows("priced", {
+        params: Schema.Struct({ at: Schema.Literals(["before", "now"]), count: Schema.Int }),
+        rows: ({ at, count }) => Stream.make(rowsOf(requests(count).map((one) => chargeFor(one.customerId, "2026-07", { amountMinor: one.customerId === "c1" ? amounts[at] : 1000 }))))
+      })
+      yield* Effect.gen(function*() {
+        const runs = yield* Runs
+        const options = { ...wish("", {}).options, headroomPercent: 200 }
+        yield* start(wish("w", { at: "before", count: 5 }, { definition: "priced", options }))
+        yield* report("w")
+        yield* runs.extend({ run: "w", params: { at: "now", count: 6 }, actor: "test" })
+        const error = yield* Effect.flip(report("w"))
+        assert.strictEqual(error._tag === "RunError" && error.reason._tag, "TermsChanged")
+        assert.strictEqual(error.message, "w has a row that the run has with other terms (the first at line 2): nothing was planned; a charge of its own needs another item, and money back is a refund")
+        const { counted, run } = yield* view("w")
+        assert.deepStrictEqual([run.state, run.detail, counted.map(({ rows }) => rows)], ["failed", error.message, [5]])
+        assert.deepStrictEqual(yield* payments(requests(6)), [1, 1, 1, 1, 1, 0])
+        // As it was, with the late row.
+        yield* runs.extend({ run: "w", params: { at: "before", count: 6 }, actor: "test" })
+        assert.deepStrictEqual([(yield* report("w")).state, yield* payments(requests(6))], ["finished", [1, 1, 1, 1, 1, 1]])
+      }).pipe(Effect.provide(world(RunDefinitions.layer(priced))))
     }))
 })
 
