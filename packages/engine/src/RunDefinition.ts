@@ -101,6 +101,8 @@ const under = <A, E, R>(
     let tries = 0
     const timeout = policy.timeout ?? "1 minute"
     const once = Effect.suspend(() => attempt(++tries)).pipe(
+      // What a stage throws is its failure like any other: it must not end a run whose charges are made.
+      Effect.catchDefect((defect) => Effect.fail(defect)),
       Effect.mapError((error) => failed(textOf(error))),
       Effect.timeoutOrElse({
         duration: timeout,

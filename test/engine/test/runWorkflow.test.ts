@@ -345,6 +345,30 @@ describe("stages", () => {
       }).pipe(Effect.provide(world(RunDefinitions.layer(broken))))
     }))
 
+  it.live("that throw have failed like any other: tried again, named, before the charge the end of the run, and after it a note", () =>
+    Effect.gen(function*() {
+      const tries = yield* Ref.make(0)
+      const policy = { retry: Schedule.recurs(1) }
+      const usage = () => RunDefinition.items("thrown", { params: Period, item: Usage, items: () => Stream.make({ customerId: "m0", units: 1 }) })
+      const early = usage()
+        .stage("discount", { ...policy, output: Usage, run: () => Effect.andThen(Ref.update(tries, (n) => n + 1), Effect.die(new Error("boom before"))) })
+        .charge(({ customerId }) => chargeFor(customerId, "2026-07"))
+      yield* Effect.gen(function*() {
+        yield* start(wish("early", { period: "2026-07", customers: 1 }, { definition: "thrown" }))
+        assert.strictEqual((yield* Effect.flip(report("early"))).message, `stage "discount" failed on chunk 0: boom before`)
+        assert.deepStrictEqual([yield* Ref.get(tries), yield* MockGateway.payments("m0", "2026-07")], [2, 0])
+      }).pipe(Effect.provide(world(RunDefinitions.layer(early))))
+      const late = usage().charge(({ customerId }) => chargeFor(customerId, "2026-07"))
+        .after("receipt", { ...policy, run: () => Effect.die(new Error("boom after")) })
+        .after("own webhook", { ...policy, run: (): Effect.Effect<void> => { throw new Error("not an Effect") } })
+      yield* Effect.gen(function*() {
+        yield* start(wish("late", { period: "2026-07", customers: 1 }, { definition: "thrown" }))
+        const end = yield* report("late")
+        assert.deepStrictEqual([end.state, end.notes], ["finished", [`stage "receipt" failed on chunk 0: boom after`, `stage "own webhook" failed on chunk 0: not an Effect`]])
+        assert.deepStrictEqual([(yield* view("late")).run.state, yield* MockGateway.payments("m0", "2026-07")], ["finished", 1])
+      }).pipe(Effect.provide(world(RunDefinitions.layer(late))))
+    }))
+
   it.live("take what they need from where the definitions are built, and are timed", () =>
     Effect.gen(function*() {
       const gate = yield* Deferred.make<void>()
