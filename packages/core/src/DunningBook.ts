@@ -38,7 +38,7 @@ export interface DunningCase {
   readonly openedBy: string
   readonly reason: string
   readonly openedAtMs: number
-  /** When it goes on by itself, in milliseconds of the Unix epoch on the store's clock; null while it waits for nothing, and once it ended. */
+  /** When it goes on by itself, in milliseconds of the Unix epoch on the store's clock; null where it goes on at once, and once it ended. */
   readonly goesOnAtMs: number | null
   readonly closedAtMs: number | null
   readonly closedBy: string | null
@@ -103,7 +103,7 @@ export class DunningBook extends Context.Service<DunningBook, {
    * of `unseen` ones nobody has looked yet whether a case is to follow.
    */
   readonly followed: (scope: CapScope) => Effect.Effect<{ readonly asked: number; readonly unseen: number }, LedgerError>
-  /** Running cases of which something was not seen yet: closed by a person, offered a method, or with a charge that has moved on; in the order of their ids. */
+  /** Running cases of which something was not seen yet: closed by a person, offered a method, with room that was made, or with a charge that has moved on; in the order of their ids. */
   readonly moved: (afterId: string, limit: number) => Effect.Effect<ReadonlyArray<{ readonly caseId: string; readonly step: number }>, LedgerError>
   /**
    * Ends an open case; false when it was not open. After `new_method` a charge that is declined is due for another case, and
@@ -117,6 +117,8 @@ export class DunningBook extends Context.Service<DunningBook, {
    * customer's default is meant, and charges that name a method are left alone; so are those that were `tried` with it.
    */
   readonly offer: (stripeCustomerId: string, paymentMethod: string | null, act: DunningAct, tried?: string) => Effect.Effect<number, LedgerError>
+  /** Open cases under a cap that wait for room under it look again at once; answers how many. */
+  readonly roomMade: (scope: CapScope) => Effect.Effect<number, LedgerError>
   /** The open cases of a Stripe customer whose charges name no method. */
   readonly openOf: (stripeCustomerId: string) => Effect.Effect<ReadonlyArray<DunningView>, LedgerError>
   /** Cases with their charges, newest first. */

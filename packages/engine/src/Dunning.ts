@@ -50,9 +50,7 @@ export const wakeDunning = Effect.fnUntraced(function*(caseId: string, step: num
 })
 
 /** What came of an attempt: whether it is decided, or that the cap had no room for it. */
-const Attempted = Schema.Union([Schema.Boolean, Schema.Literals(["no_room", "no_room_for_offer"])])
-
-const sleepFor = (step: number, forMs: number) => DurableClock.sleep({ name: `timer/${step}`, duration: Duration.millis(forMs), inMemoryThreshold: Duration.zero })
+const Attempted = Schema.Union([Schema.Boolean, Schema.Literal("no_room")])
 
 const waitFor = (step: number, forMs: number) =>
   DurableDeferred.raceAll({
@@ -60,7 +58,7 @@ const waitFor = (step: number, forMs: number) =>
     success: Schema.Void,
     error: Schema.Never,
     effects: [
-      sleepFor(step, forMs),
+      DurableClock.sleep({ name: `timer/${step}`, duration: Duration.millis(forMs), inMemoryThreshold: Duration.zero }),
       DurableDeferred.await(wakeOf(step))
     ]
   })
@@ -117,6 +115,9 @@ const made = Effect.gen(function*() {
         const open = record.state === "planned" || record.state === "claimed" || record.state === "attached"
         // Of a repeat the first run may have moved the row: then there is nothing to move, and perhaps something to go on with.
         const isMine = next._tag === "Ask" && record.attempt === next.attempt && !open
+        // Canceled since the look, or offered another card: what was decided then is not done any more.
+        const now = dunningStep(view, patience)
+        if (isMine && (now._tag !== "Ask" || now.paymentMethod !== next.paymentMethod)) return true
         const outcome = yield* decided(
           isMine
             ? Effect.asVoid(retryCharge(record, { actor: next.actor, reason: next.reason, paymentMethod: next.paymentMethod ?? undefined }))
@@ -127,7 +128,7 @@ const made = Effect.gen(function*() {
         if (isMine && isNoRoom(outcome.failure)) {
           yield* Effect.logWarning(`dunning case ${caseId} asks later: ${outcome.failure.message}`)
           yield* patiently(book.waits(caseId, step, noRoomMs, outcome.failure.message))
-          return view?.offered === null ? "no_room" : "no_room_for_offer"
+          return "no_room"
         }
         yield* Effect.logWarning(`dunning case ${caseId} goes on later: ${outcome.failure.message}`)
         yield* patiently(book.waits(caseId, step, againMs))
@@ -181,11 +182,8 @@ const made = Effect.gen(function*() {
         case "GoOn": {
           const noRoomMs = roomMs(roomTries)
           const attempted = yield* attempt(caseId, step, next, noRoomMs)
-          roomTries = typeof attempted === "string" ? roomTries + 1 : 0
-          if (attempted === "no_room") yield* waitFor(step, noRoomMs)
-          // A card that waits to be tried would wake it at once, again and again.
-          else if (attempted === "no_room_for_offer") yield* sleepFor(step, noRoomMs)
-          else if (!attempted) yield* waitFor(step, againMs)
+          roomTries = attempted === "no_room" ? roomTries + 1 : 0
+          if (attempted !== true) yield* waitFor(step, attempted === "no_room" ? noRoomMs : againMs)
           break
         }
         case "GiveUp": {

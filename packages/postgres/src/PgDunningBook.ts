@@ -106,6 +106,8 @@ const make = Effect.gen(function*() {
         ask("offer a payment method", Sql.offer, [text(stripeCustomerId), text(paymentMethod), text(actor), text(reason), text(tried ?? null)], IdRow),
         (rows) => rows.length
       ),
+    roomMade: ({ billingPeriod, currency, namespace }) =>
+      Effect.map(ask("wake dunning cases", Sql.roomMade, [text(namespace), text(billingPeriod), text(currency)], IdRow), (rows) => rows.length),
     openOf: (stripeCustomerId) => views("list dunning cases", Sql.openOf, [text(stripeCustomerId)]),
     list: ({ limit, onlyOpen }) => views("list dunning cases", Sql.list, [boolean(onlyOpen), integer(limit)]),
     casesOf: (chargeKey) => views("list dunning cases", Sql.casesOf, [text(chargeKey)])

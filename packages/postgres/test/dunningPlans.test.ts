@@ -38,6 +38,7 @@ const statements: Readonly<Record<string, readonly [string, ReadonlyArray<unknow
   close: [Dunning.close, [id, text("paid"), text("a"), text("r")]],
   finished: [Dunning.finished, [id]],
   offer: [Dunning.offer, [text("cus_50"), text("pm_1"), text("a"), text("r"), text(null)]],
+  roomMade: [Dunning.roomMade, [text("n"), text("2026-11"), text("usd")]],
   openOf: [Dunning.openOf, [text("cus_50")]],
   list: [Dunning.list, [boolean(true), integer(100)]],
   casesOf: [Dunning.casesOf, [key]]

@@ -165,6 +165,36 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         assert.strictEqual(yield* book.offer("cus_offer", "pm_newer", by), 1)
       }))
 
+    it.effect("names a case that waits for room once room is made or a method is offered, also where that came before its wait", () =>
+      Effect.gen(function*() {
+        const book = yield* DunningBook
+        const request = yield* decline("room", { stripeCustomerId: "cus_room" })
+        const caseId = yield* running(request.chargeKey)
+        const goesOn = Effect.map(book.casesOf(request.chargeKey), ([view]) => view?.case.goesOnAtMs)
+        yield* book.waits(caseId, 1, dayMs)
+        // It waits for its day and not for room.
+        assert.strictEqual(yield* book.roomMade(request), 0)
+        yield* book.waits(caseId, 1, dayMs, "the cap is full")
+        assert.strictEqual(yield* book.roomMade({ ...request, namespace: "another" }), 0)
+        assert.isUndefined(yield* isMoved(caseId))
+        assert.strictEqual(yield* book.roomMade(request), 1)
+        assert.deepStrictEqual([yield* isMoved(caseId), yield* goesOn], [1, null])
+        yield* book.look(caseId, 2)
+        assert.isUndefined(yield* isMoved(caseId))
+        // Offered after the look, and before the step says that it waits: the offer is not slept over.
+        assert.strictEqual(yield* book.offer("cus_room", "pm_new", by), 1)
+        yield* book.waits(caseId, 2, dayMs, "the cap is full")
+        assert.deepStrictEqual([yield* isMoved(caseId), yield* goesOn], [2, null])
+        // One that was looked at, and found no room, wakes nobody.
+        yield* book.look(caseId, 3)
+        yield* book.waits(caseId, 3, dayMs, "the cap is full")
+        assert.isUndefined(yield* isMoved(caseId))
+        yield* book.offer("cus_room", "pm_new", by)
+        assert.strictEqual(yield* isMoved(caseId), 3)
+        yield* book.close(caseId, "canceled", by)
+        assert.strictEqual(yield* book.roomMade(request), 0)
+      }))
+
     it.effect("has followed up the last decline of a case that ended", () =>
       Effect.gen(function*() {
         const book = yield* DunningBook

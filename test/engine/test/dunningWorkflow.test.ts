@@ -155,14 +155,56 @@ describe("Dunning", () => {
         for (let pass = 0; pass < 5; pass++) yield* tend
         assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "declined", attempt: 1 })
         assert.deepStrictEqual([yield* confirms, yield* paid, (yield* caseOf(chargeKey)).case.state], [1, 0, "open"])
-        if (how === "closed") return
-        yield* cap.release(other.chargeKey, 1)
-        yield* TestClock.adjust("1 day")
+        yield* how === "closed" ? cap.reopen({ ...request, actor: "ops", reason: "late" }) : cap.release(other.chargeKey, 1)
+        // Whoever makes room says so, or the card is offered once more: it is tried at once, and not after hours.
+        const book = yield* DunningBook
+        assert.strictEqual(how === "closed" ? yield* book.roomMade(request) : yield* book.offer(request.stripeCustomerId, "pm_card_visa", { actor: "ops", reason: "once more" }), 1)
+        assert.strictEqual((yield* tend).woken, 1)
         yield* until(Effect.map(caseOf(chargeKey), (view) => view.case.state === "paid"))
         assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "succeeded", attempt: 2 })
         assert.deepStrictEqual([yield* confirms, yield* paid], [2, 1])
       }).pipe(Effect.provide(layer())))
   }
+
+  it.effect("with a new card that finds no room hears that others paid, or that it is canceled", () =>
+    Effect.gen(function*() {
+      const cap = yield* SpendCap
+      const book = yield* DunningBook
+      const follow = Effect.fnUntraced(function*(customer: string) {
+        const request = yield* declined(expired, customer)
+        yield* cap.close(request)
+        yield* book.offer(request.stripeCustomerId, "pm_card_visa", { actor: "shop", reason: "new card" })
+        yield* tend
+        const view = yield* caseOf(request.chargeKey)
+        assert.deepStrictEqual([view.case.state, view.record.attempt, view.case.detail === null], ["open", 1, false])
+        yield* cap.reopen({ ...request, actor: "ops", reason: "for one" })
+        return view
+      })
+      const paidByOthers = yield* follow("cust_1")
+      yield* retryCharge(paidByOthers.record, { actor: "ada", reason: "by phone", paymentMethod: "pm_card_visa" })
+      yield* tend
+      assert.strictEqual((yield* caseOf(paidByOthers.record.chargeKey)).case.state, "paid")
+      const canceled = yield* follow("cust_2")
+      yield* book.close(canceled.case.caseId, "canceled", { actor: "ada", reason: "goodwill" })
+      yield* tend
+      const result = yield* Dunning.poll(yield* Dunning.executionId({ caseId: canceled.case.caseId }))
+      assert.strictEqual(Option.isSome(result) ? result.value._tag : "none", "Complete")
+      assert.deepStrictEqual([yield* confirms, yield* paid], [3, 1])
+    }).pipe(Effect.provide(layer())))
+
+  it.effect("tries the new card though a person has asked with the old one meanwhile, and was refused", () =>
+    Effect.gen(function*() {
+      const book = yield* DunningBook
+      const { chargeKey, stripeCustomerId } = yield* declined(noFunds)
+      yield* book.offer(stripeCustomerId, "pm_card_visa", { actor: "shop", reason: "new card" })
+      yield* retryCharge((yield* caseOf(chargeKey)).record, { actor: "ada", reason: "impatience" })
+      assert.deepInclude((yield* caseOf(chargeKey)).record, { state: "declined", attempt: 2 })
+      yield* tend
+      const { case: ended, record } = yield* caseOf(chargeKey)
+      assert.strictEqual(ended.state, "paid")
+      assert.deepInclude(record, { attempt: 3, chosenMethod: "pm_card_visa" })
+      assert.deepStrictEqual([yield* confirms, yield* paid], [3, 1])
+    }).pipe(Effect.provide(layer())))
 
   it.effect("stops on success", () =>
     Effect.gen(function*() {

@@ -1,9 +1,9 @@
 /** `purser cap …`: the spend caps by hand. */
-import { type BillingPeriod, type CapReport, type CapScope, Money, SpendCap } from "@purser/core"
+import { type BillingPeriod, type CapReport, type CapScope, DunningBook, Money, SpendCap } from "@purser/core"
 import { Stores } from "@purser/purser"
 import { Effect, Result } from "effect"
 import { refused } from "../CommandFailed.ts"
-import { out } from "../ui/Output.ts"
+import { note, out } from "../ui/Output.ts"
 import { table } from "../ui/table.ts"
 import { parseHeadroom } from "./expectedTotals.ts"
 
@@ -42,12 +42,20 @@ const readFigures = Effect.fnUntraced(function*(scope: CapScope, given: Figures)
   return { ...scope, expectedMinor: BigInt(money.success.amountMinor), headroomPercent: yield* parseHeadroom(given.headroom) }
 })
 
+/** Cases that found no room look again at once; the cap is as it was set, whatever comes of that. */
+const wakeCases = (scope: CapScope) =>
+  Effect.flatMap(DunningBook, (book) => book.roomMade(scope)).pipe(
+    Effect.flatMap((cases) => cases === 0 ? Effect.void : note(`${cases} dunning ${cases === 1 ? "case that waits" : "cases that wait"} for room under it ${cases === 1 ? "looks" : "look"} again at once, where a runner is there`)),
+    Effect.catch((error) => note(`dunning cases that wait for room look again by themselves: ${error.message}`))
+  )
+
 /** Opens a cap. */
 export const openCap = (scope: CapScope, given: Figures) =>
   Effect.gen(function*() {
     const opened = yield* (yield* SpendCap).open(yield* readFigures(scope, given))
     if (opened.closed) return yield* refused(`the cap for ${scope.billingPeriod} ${scope.currency} is closed: purser cap reopen opens it again, with a reason`)
     yield* out(capTable([opened]))
+    yield* wakeCases(scope)
   }).pipe(Effect.provide(Stores.layerConfig))
 
 /** Sets other figures. */
@@ -55,6 +63,7 @@ export const raiseCap = (scope: CapScope, given: Figures & { readonly actor: str
   Effect.gen(function*() {
     const figures = yield* readFigures(scope, given)
     yield* out(capTable([yield* (yield* SpendCap).raise({ ...figures, actor: given.actor, reason: given.reason })]))
+    yield* wakeCases(scope)
   }).pipe(Effect.provide(Stores.layerConfig))
 
 /** Takes no more charges. */
@@ -69,6 +78,7 @@ export const reopenCap = (scope: CapScope, given: { readonly actor: string; read
   Effect.gen(function*() {
     const { actor, reason } = given
     yield* out(capTable([yield* (yield* SpendCap).reopen({ ...scope, actor, reason })]))
+    yield* wakeCases(scope)
   }).pipe(Effect.provide(Stores.layerConfig))
 
 /** Shows the caps. */

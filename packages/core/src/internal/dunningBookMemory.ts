@@ -3,6 +3,7 @@ import { Clock, Effect } from "effect"
 import type { ChargeKey } from "../ChargeKey.ts"
 import type { DunningAct, DunningBook, DunningCase, DunningEnd, DunningView, OfferedMethod, OpenCaseAnswer } from "../DunningBook.ts"
 import { Ledger } from "../Ledger.ts"
+import type { CapScope } from "../SpendCap.ts"
 import { memoryRows, type MemoryRow } from "./ledgerMemory.ts"
 
 interface Case {
@@ -15,12 +16,15 @@ interface Case {
   step: number
   /** Events of the charge when the workflow last looked. */
   seen: number
+  /** Null once something has happened that the workflow has not seen: then it is woken. */
   goesOnAtMs: number | null
   note: string | null
   closed: DunningAct & { readonly atMs: number } | null
   offered: OfferedMethod | null
 }
 
+const isUnder = ({ billingPeriod, currency, namespace }: CapScope, { request }: MemoryRow) =>
+  request.namespace === namespace && request.billingPeriod === billingPeriod && request.currency === currency
 const namesMethod = ({ chosenMethod, request }: MemoryRow) => chosenMethod !== null || request.paymentMethod !== undefined
 const inWork = (row: MemoryRow) => row.state === "planned" || row.state === "claimed" || row.state === "attached" || row.state === "processing"
 
@@ -123,19 +127,20 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
         if (one === undefined) return undefined
         one.step = step
         one.seen = rows.get(one.chargeKey)!.events.length
+        one.goesOnAtMs ??= now()
         return viewOf(one)
       }),
     waits: (caseId, step, forMs, note) =>
       Effect.sync(() => {
         const one = cases.get(caseId)
-        if (one?.step !== step) return
+        // What nobody has seen yet ends the wait before it begins.
+        if (one?.step !== step || one.goesOnAtMs === null) return
         one.goesOnAtMs = now() + forMs
         one.note = note ?? null
       }),
-    followed: ({ billingPeriod, currency, namespace }) =>
+    followed: (scope) =>
       Effect.sync(() => {
-        const under = [...rows.values()].filter(({ request }) =>
-          request.namespace === namespace && request.billingPeriod === billingPeriod && request.currency === currency)
+        const under = [...rows.values()].filter((row) => isUnder(scope, row))
         const isAsked = ({ chargeKey, nextAttemptAtMs, state }: MemoryRow) => openOf(chargeKey) !== undefined || (state === "declined" && nextAttemptAtMs !== null)
         const isUnseen = (row: MemoryRow) => row.dunningDue && row.state === "declined" && row.quarantine === null && !isAsked(row)
         return { asked: under.filter(isAsked).length, unseen: under.filter(isUnseen).length }
@@ -145,7 +150,7 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
         all().sort((a, b) => a.caseId < b.caseId ? -1 : 1).filter((one) => {
           const row = rows.get(one.chargeKey)!
           return one.workflow === "running" && one.step > 0 && one.caseId > afterId
-            && (one.state !== "open" || one.offered !== null || (row.events.length !== one.seen && !inWork(row)))
+            && (one.state !== "open" || one.goesOnAtMs === null || (row.events.length !== one.seen && !inWork(row)))
         }).slice(0, limit).map(({ caseId, step }) => ({ caseId, step }))
       ),
     close: (caseId, end, { actor, reason }) =>
@@ -154,6 +159,7 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
         if (one?.state !== "open") return false
         one.state = end
         one.closed = { actor, reason, atMs: now() }
+        one.goesOnAtMs = null
         one.offered = null
         const row = rows.get(one.chargeKey)!
         row.dunningDue = end === "new_method" && row.state === "declined"
@@ -170,8 +176,17 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
           const row = rows.get(one.chargeKey)!
           return (paymentMethod !== null || !namesMethod(row)) && (tried === undefined || row.paymentMethod !== tried)
         })
-        for (const one of taking) one.offered = { ...act, paymentMethod, attempt: rows.get(one.chargeKey)!.attempt }
+        for (const one of taking) {
+          one.offered = { ...act, paymentMethod, attempt: rows.get(one.chargeKey)!.attempt }
+          one.goesOnAtMs = null
+        }
         return taking.length
+      }),
+    roomMade: (scope) =>
+      Effect.sync(() => {
+        const waiting = all().filter((one) => one.state === "open" && one.note !== null && isUnder(scope, rows.get(one.chargeKey)!))
+        for (const one of waiting) one.goesOnAtMs = null
+        return waiting.length
       }),
     openOf: (stripeCustomerId) =>
       Effect.sync(() => newest(openCasesOf(stripeCustomerId).filter((one) => !namesMethod(rows.get(one.chargeKey)!)))),

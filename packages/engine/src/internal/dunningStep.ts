@@ -2,7 +2,7 @@
  * What a dunning case does next, from what it sees. It remembers nothing: whoever moved the charge meanwhile, and however
  * often it is asked, the answer is that of the present state.
  */
-import type { DunningEnd, DunningView } from "@purser/core"
+import type { ChargeRecord, DunningEnd, DunningView, OfferedMethod } from "@purser/core"
 import { Schema } from "effect"
 
 /** The next step. `Ask` makes the attempt after `attempt`; `GoOn` goes on with one that is under way and that nobody holds. */
@@ -30,11 +30,20 @@ const waitMinMs = 1000
 const wait = (forMs: number): DunningStep => ({ _tag: "Wait", forMs: Math.max(waitMinMs, Math.ceil(forMs)) })
 const end = (how: Exclude<DunningEnd, "canceled" | "given_up">, reason: string): DunningStep => ({ _tag: "End", end: how, reason })
 
+/** The method that is still to be tried at once. The customer's default one is none for a charge for which a person has chosen another since. */
+const offerOf = ({ offered, record: { chosenMethod } }: DunningView) =>
+  offered?.paymentMethod === null && chosenMethod !== null ? null : offered
+
+/** Whether an attempt since the offer was made with it: a person may have asked with the old card meanwhile. */
+const isTried = ({ attempt: before, paymentMethod }: OfferedMethod, { attempt, chosenMethod, request }: ChargeRecord) =>
+  attempt > before && (paymentMethod === null || paymentMethod === (chosenMethod ?? request.paymentMethod))
+
 const unpaid = (view: DunningView, patience: DunningPatience): DunningStep => {
-  const { dueInMs, offered, record, settledForMs } = view
+  const { dueInMs, record, settledForMs } = view
+  const offered = offerOf(view)
   const { attempt } = record
   if (offered !== null) {
-    return attempt > offered.attempt
+    return isTried(offered, record)
       ? end("new_method", `${offered.paymentMethod ?? "the new default method"} was refused too`)
       : { _tag: "Ask", attempt, paymentMethod: offered.paymentMethod, actor: offered.actor, reason: offered.reason }
   }

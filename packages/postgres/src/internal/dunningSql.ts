@@ -52,16 +52,16 @@ export const running = `select d.case_id from purser.dunning_cases d where d.wor
 
 /** case, step. Read in the statement that notes what was read. */
 export const look = `with v as (
-  update purser.dunning_cases d set step = $2::integer, seen_seq = c.event_seq
+  update purser.dunning_cases d set step = $2::integer, seen_seq = c.event_seq, goes_on_at = coalesce(d.goes_on_at, purser.now())
   from purser.charges c where d.case_id = $1::text and c.charge_key = d.charge_key
   returning ${caseColumns}
 )
 ${views}`
 
-/** case, step, ms, note or null. How a case ended is not written over. */
+/** case, step, ms, note or null. How a case ended is not written over; what nobody has seen yet ends the wait before it begins. */
 export const waits = `update purser.dunning_cases set goes_on_at = purser.now() + $3::float8 * interval '1 millisecond',
   detail = case when state = 'open' then $4::text else detail end
-where case_id = $1::text and step = $2::integer`
+where case_id = $1::text and step = $2::integer and goes_on_at is not null`
 
 const inScope = `c.namespace = $1::text and c.billing_period = $2::text and c.currency = $3::text`
 
@@ -77,11 +77,11 @@ select (select count(*) from asked)::integer as asked, (
     and not exists (select 1 from asked where asked.charge_key = c.charge_key)
 )::integer as unseen`
 
-/** after, limit */
+/** after, limit. A case goes on at no time once something has happened that its workflow has not seen. */
 export const moved = `select d.case_id, d.step
 from purser.dunning_cases d cross join lateral (select c.event_seq, c.state from purser.charges c where c.charge_key = d.charge_key offset 0) c
 where d.workflow = 'running' and d.case_id > $1::text and d.step > 0
-  and (d.state <> 'open' or d.offered_at is not null
+  and (d.state <> 'open' or d.goes_on_at is null
     or (c.event_seq <> d.seen_seq and c.state not in ('planned', 'claimed', 'attached', 'processing')))
 order by d.case_id limit $2::integer`
 
@@ -108,8 +108,18 @@ export const offer = `with f as materialized (
     and ($2::text is not null or coalesce(c.chosen_payment_method, c.payment_method) is null)
     and ($5::text is null or c.attached_payment_method is distinct from $5::text)
 )
-update purser.dunning_cases d set offered_at = purser.now(), offered_method = $2::text, offered_attempt = f.attempt, offered_by = $3::text, offered_reason = $4::text
+update purser.dunning_cases d set offered_at = purser.now(), offered_method = $2::text, offered_attempt = f.attempt, offered_by = $3::text, offered_reason = $4::text,
+  goes_on_at = null
 from f where d.case_id = f.case_id and d.state = 'open'
+returning d.case_id`
+
+/** namespace, period, currency. Only what waits for room has a note while it is open. */
+export const roomMade = `with f as materialized (
+  select d.case_id
+  from purser.dunning_cases d cross join lateral (select * from purser.charges c where c.charge_key = d.charge_key offset 0) c
+  where d.state = 'open' and d.detail is not null and ${inScope}
+)
+update purser.dunning_cases d set goes_on_at = null from f where d.case_id = f.case_id and d.state = 'open'
 returning d.case_id`
 
 /** Stripe customer */
