@@ -2,11 +2,12 @@
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { inTelemetry } from "./inTelemetry.ts"
+import { portFlag } from "./portFlag.ts"
 
 /** `purser proxy` */
 export const proxyCommand = Command.make("proxy", {
   host: Flag.String("host").pipe(Flag.withDescription("Where to listen (default: PURSER_PROXY_HOST, else 127.0.0.1)"), Flag.optional),
-  port: Flag.Int("port").pipe(Flag.withDescription("The port; 0 takes a free one (default: PURSER_PROXY_PORT, else 12112)"), Flag.optional)
+  port: portFlag.pipe(Flag.withDescription("The port; 0 takes a free one (default: PURSER_PROXY_PORT, else 12112)"), Flag.optional)
 }, Effect.fnUntraced(function*(given) {
   const { proxy } = yield* Effect.promise(() => import("../handlers/proxy.ts"))
   return yield* inTelemetry("proxy", proxy({ host: Option.getOrUndefined(given.host), port: Option.getOrUndefined(given.port) }))

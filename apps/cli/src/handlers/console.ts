@@ -4,6 +4,7 @@ import { Database } from "@purser/postgres"
 import { Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import { serving } from "../launch.ts"
+import { orRefused } from "../listening.ts"
 import { note, out } from "../ui/Output.ts"
 
 /** Serves the page and its API over the configured stores. */
@@ -16,5 +17,5 @@ export const serveConsole = (flags: ConsoleFlags) =>
       yield* out(`console on ${HttpServer.formatAddress(server.address)}, ledger ${label}`)
       if (kind === "pglite") yield* note("The embedded database serves this process alone: to watch other processes, set PURSER_DATABASE_URL.")
       return yield* serving(Effect.never)
-    }).pipe(Effect.provide(Console.layerServer({ host, port }).pipe(Layer.provideMerge(layerConsole(access)))))
+    }).pipe(Effect.provide(Console.layerServer({ host, port }).pipe(orRefused("purser console", { host, port }), Layer.provideMerge(layerConsole(access)))))
   })

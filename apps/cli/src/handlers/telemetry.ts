@@ -1,10 +1,8 @@
 /** The telemetry of commands that serve or run: what the configuration switches on surrounds the whole command, else nothing does. */
-import { NodeHttpServer } from "@effect/platform-node"
 import { type MetricTable, Telemetry, type TelemetrySource } from "@purser/purser"
 import { type Context, Effect, Layer, Metric } from "effect"
 import { HttpServer } from "effect/http"
-import { createServer } from "node:http"
-import { refused } from "../CommandFailed.ts"
+import { layerListening } from "../listening.ts"
 import { note } from "../ui/Output.ts"
 import { version } from "../version.ts"
 
@@ -44,9 +42,7 @@ const scrape = (listen: { readonly host: string; readonly port: number }, compon
     Layer.effectDiscard(Effect.flatMap(HttpServer.HttpServer, ({ address }) =>
       Effect.andThen(processFigures, note(`metrics on ${HttpServer.formatAddress(address)}/metrics`))))
   ).pipe(
-    Layer.provide(NodeHttpServer.layer(() => createServer(), listen)),
-    Layer.catchTag("ServeError", ({ cause }) =>
-      Layer.effectDiscard(refused(`PURSER_METRICS_LISTEN: ${listen.host}:${listen.port} cannot be listened on: ${cause instanceof Error ? cause.message : String(cause)}`)))
+    Layer.provide(layerListening("PURSER_METRICS_LISTEN:", listen))
   )
 
 /** Runs a command inside the telemetry that is configured. */

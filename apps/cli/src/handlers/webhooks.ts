@@ -1,15 +1,14 @@
 /** `purser webhooks`: the endpoint, and what it has kept. */
 import { type Currency, Money, Sightings, WebhookInbox } from "@purser/core"
-import { NodeHttpServer } from "@effect/platform-node"
 import { ChargePipeline, WebhookHttp } from "@purser/engine"
 import { Database } from "@purser/postgres"
 import { PurserWebhooks, Stores, Telemetry } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
 import { Config, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
-import { createServer } from "node:http"
 import { refused } from "../CommandFailed.ts"
 import { serving } from "../launch.ts"
+import { layerListening } from "../listening.ts"
 import { note, out } from "../ui/Output.ts"
 import { table } from "../ui/table.ts"
 
@@ -52,7 +51,7 @@ export const serve = (options: ServeOptions) =>
         Layer.launch(HttpRouter.serve(HttpRouter.add("*", path as `/${string}`, handle), { disableListenLog: true, disableLogger: true })),
         Effect.never
       ))
-    }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(stack, NodeHttpServer.layer(() => createServer(), { host, port }))))
+    }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(stack, layerListening("purser webhooks", { host, port }))))
   })
 
 /** Prints the newest events. */
