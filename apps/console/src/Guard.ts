@@ -2,7 +2,7 @@
  * What stands before every route: the host that was asked for, and the headers that tell a browser to run nothing but this
  * console's own files, in no other page's frame.
  */
-import { MetricSeries, Tracing } from "@purser/core"
+import { MetricSeries, plainTextProblem, Tracing } from "@purser/core"
 import { Cause, Effect, Layer, Metric } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
@@ -72,6 +72,8 @@ export const layerDoor: Layer.Layer<Door, never, Access> = Layer.effect(Door, Ef
       if (visitor === undefined) return yield* new SignInNeeded({ message: "sign in first" })
       if (!reads.has(endpoint.method)) {
         if (visitor.role !== "operator") return yield* new NotAllowed({ message: "your role only looks" })
+        const problem = plainTextProblem(visitor.actor)
+        if (problem !== undefined) return yield* new NotAllowed({ message: `the name of who acts ${problem}` })
         if (!provesItself(request, visitor)) return yield* new NotAllowed({ message: "the request does not come from this console's own page" })
       }
       return yield* Effect.provideService(httpEffect, Visitor, visitor)

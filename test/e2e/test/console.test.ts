@@ -1,9 +1,11 @@
 /** `purser console` as a process: who may start it how, what its client is answered, and what a worker leaves in it. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConsoleClient } from "@purser/console/ConsoleClient"
+import { Database } from "@purser/postgres"
 import { Effect, Fiber, Redacted, Stream } from "effect"
+import { SqlClient } from "effect/sql"
 import { startConsole } from "../src/Console.ts"
-import { atDesk, csv, tens } from "../src/Desk.ts"
+import { atDesk, csv, inPairs, tens } from "../src/Desk.ts"
 import { freePort } from "../src/Proxy.ts"
 
 const token = "a-token-of-the-tests"
@@ -14,6 +16,44 @@ describe("purser console", () => {
       const open = yield* at.purser(["console", "--host", "0.0.0.0", "--port", "0"])
       assert.deepStrictEqual([open.code, open.stdout], [1, ""])
       assert.include(open.stderr, "PURSER_CONSOLE_TOKEN: on 0.0.0.0 others come by: a token is needed")
+    })), 60_000)
+
+  it.live("and every other server say where they cannot listen, and why", () =>
+    atDesk(Effect.fnUntraced(function*(at) {
+      const { url } = yield* startConsole(at)
+      const { host, port } = new URL(url)
+      const both = { PURSER_CONSOLE_TOKEN: token, PURSER_CONSOLE_ALLOW_PLAIN: "true", PURSER_WEBHOOK_SECRET: "whsec_of_a_test" }
+      const ended = yield* inPairs([
+        at.purser(["console", "--port", port]),
+        at.purser(["webhooks", "--port", port], both),
+        at.purser(["console", "--host", "192.0.2.1", "--port", "0"], both),
+        ...["console", "webhooks", "sim", "proxy"].flatMap((command) => ["99999", "-1"].map((no) => at.purser([command, `--port=${no}`], both)))
+      ])
+      const said = ended.map(({ code, stderr, stdout }) => [code, `${stdout}${stderr}`] as const)
+      assert.isTrue(said.every(([code, text]) => code === 1 && !/\n\s+at /.test(text)), JSON.stringify(said))
+      assert.include(said[0]![1], `purser console cannot listen on ${host}: another program listens there (EADDRINUSE)`)
+      assert.include(said[1]![1], `purser webhooks cannot listen on ${host}: another program listens there (EADDRINUSE)`)
+      assert.include(said[2]![1], "purser console cannot listen on 192.0.2.1:0: this machine has no such address (EADDRNOTAVAIL)")
+      for (const [, text] of said.slice(3)) assert.include(text, "--port must be from 0 to 65535")
+    })), 60_000)
+
+  it.live("what a terminal would obey is refused in a reason and a name, and escaped where an old one is shown", () =>
+    atDesk(Effect.fnUntraced(function*(at) {
+      const bad = "x\ny\u001b[2J\u202e"
+      for (const given of [["--reason", bad], ["--reason", "why not", "--actor", bad]]) {
+        const refused = yield* at.purser(["pause", "stripe", ...given])
+        assert.deepStrictEqual([refused.code, refused.stderr.includes("must not contain control characters")], [1, true], refused.stderr)
+      }
+      yield* at.purser(["pause", "stripe", "--reason", "month's end"])
+      yield* Effect.provide(
+        Effect.flatMap(SqlClient.SqlClient, (sql) => sql`update purser.pauses set reason = ${bad}, actor = ${bad}`),
+        Database.layerUrl(Redacted.make(at.env["PURSER_DATABASE_URL"]!), { maxConnections: 1 })
+      )
+      for (const command of [["status"], ["doctor"], ["status", "--json"]]) {
+        const { stdout } = yield* at.purser(command)
+        assert.include(stdout, command.includes("--json") ? "x\\ny\\u001b[2J\\u202e" : "x\\u000ay\\u001b[2J\\u202e")
+        assert.notMatch(stdout, /[\u001b\u202e]/u)
+      }
     })), 60_000)
 
   it.live("shows a run and its worker to whoever has the token, and ends when it is told to", () =>

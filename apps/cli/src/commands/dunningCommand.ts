@@ -4,11 +4,12 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { identityFlags, readIdentity } from "./identityFlags.ts"
+import { actorFlag, reasonFlag } from "./recordFlags.ts"
 
 const load = Effect.promise(() => import("../handlers/dunning.ts"))
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
-const reason = Flag.String("reason").pipe(Flag.withDescription("Why, for the record"))
-const actor = Flag.String("actor").pipe(Flag.withDescription("Who, for the record (default: purser dunning)"), Flag.withDefault("purser dunning"))
+const reason = reasonFlag.pipe(Flag.withDescription("Why, for the record"))
+const actor = actorFlag.pipe(Flag.withDescription("Who, for the record (default: purser dunning)"), Flag.withDefault("purser dunning"))
 
 /** `purser dunning list | show | start | cancel | card` */
 export const dunningCommand = Command.make("dunning").pipe(

@@ -1,15 +1,16 @@
 /** The flags of `purser pause` and `purser resume`. */
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { actorFlag, reasonFlag } from "./recordFlags.ts"
 
 const target = Argument.Literals("WHAT", ["stripe"]).pipe(Argument.withDescription("What rests: stripe, all charging of this database"))
-const actor = (name: string) => Flag.String("actor").pipe(Flag.withDescription(`Who, for the record (default: ${name})`), Flag.withDefault(name))
+const actor = (name: string) => actorFlag.pipe(Flag.withDescription(`Who, for the record (default: ${name})`), Flag.withDefault(name))
 const load = Effect.promise(() => import("../handlers/pause.ts"))
 
 /** `purser pause stripe` */
 export const pauseCommand = Command.make("pause", {
   target,
-  reason: Flag.String("reason").pipe(Flag.withDescription("Why, for the record")),
+  reason: reasonFlag.pipe(Flag.withDescription("Why, for the record")),
   actor: actor("purser pause")
 }, Effect.fnUntraced(function*({ actor, reason }) {
   return yield* (yield* load).pause({ cause: "person", actor, reason })
@@ -21,7 +22,7 @@ export const pauseCommand = Command.make("pause", {
 /** `purser resume stripe` */
 export const resumeCommand = Command.make("resume", {
   target,
-  reason: Flag.String("reason").pipe(Flag.withDescription("Why, for the record"), Flag.withDefault("")),
+  reason: reasonFlag.pipe(Flag.withDescription("Why, for the record"), Flag.withDefault("")),
   actor: actor("purser resume")
 }, Effect.fnUntraced(function*({ actor, reason }) {
   return yield* (yield* load).resume({ actor, reason })

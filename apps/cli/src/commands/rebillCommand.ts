@@ -2,6 +2,7 @@
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { identityFlags, readIdentity } from "./identityFlags.ts"
+import { actorFlag, reasonFlag } from "./recordFlags.ts"
 
 const { revision: _, ...firstOf } = identityFlags
 
@@ -15,8 +16,8 @@ export const rebillCommand = Command.make("rebill", {
     Flag.withDescription("Bill anew though the payment before was not given back in full, by somebody's decision"),
     Flag.withDefault(false)
   ),
-  reason: Flag.String("reason").pipe(Flag.withDescription("Why, for the record")),
-  actor: Flag.String("actor").pipe(Flag.withDescription("Who, for the record (default: purser rebill)"), Flag.withDefault("purser rebill")),
+  reason: reasonFlag.pipe(Flag.withDescription("Why, for the record")),
+  actor: actorFlag.pipe(Flag.withDescription("Who, for the record (default: purser rebill)"), Flag.withDefault("purser rebill")),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false))
 }, Effect.fnUntraced(function*(given) {
   const identity = yield* readIdentity({ ...given, revision: 0 })

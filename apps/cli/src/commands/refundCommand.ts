@@ -4,6 +4,7 @@ import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { identityFlags, readIdentity } from "./identityFlags.ts"
+import { actorFlag, reasonFlag } from "./recordFlags.ts"
 
 /** `purser refund` */
 export const refundCommand = Command.make("refund", {
@@ -21,8 +22,8 @@ export const refundCommand = Command.make("refund", {
     Flag.withDescription("What Stripe is told as the reason"),
     Flag.optional
   ),
-  reason: Flag.String("reason").pipe(Flag.withDescription("Why, for the record")),
-  actor: Flag.String("actor").pipe(Flag.withDescription("Who, for the record (default: purser refund)"), Flag.withDefault("purser refund")),
+  reason: reasonFlag.pipe(Flag.withDescription("Why, for the record")),
+  actor: actorFlag.pipe(Flag.withDescription("Who, for the record (default: purser refund)"), Flag.withDefault("purser refund")),
   again: Flag.Boolean("again").pipe(Flag.withDescription("Ask once more for a refund that Stripe refused"), Flag.withDefault(false)),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Say what would go back, and send nothing"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false))

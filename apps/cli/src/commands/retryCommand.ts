@@ -4,6 +4,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { identityFlags, readIdentity } from "./identityFlags.ts"
+import { actorFlag, reasonFlag } from "./recordFlags.ts"
 
 const both = "CUSTOMER and PERIOD name one charge; --due takes those that policy says are due. Give one or the other."
 
@@ -17,8 +18,8 @@ export const retryCommand = Command.make("retry", {
     Flag.withDescription("Pay with this Stripe payment method from now on; the terms of the charge stay as they are"),
     Flag.optional
   ),
-  reason: Flag.String("reason").pipe(Flag.withDescription("Why, for the record"), Flag.optional),
-  actor: Flag.String("actor").pipe(Flag.withDescription("Who, for the record (default: purser retry)"), Flag.withDefault("purser retry")),
+  reason: reasonFlag.pipe(Flag.withDescription("Why, for the record"), Flag.optional),
+  actor: actorFlag.pipe(Flag.withDescription("Who, for the record (default: purser retry)"), Flag.withDefault("purser retry")),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Say what would move, and move nothing"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false))
 }, Effect.fnUntraced(function*({ customer, due, paymentMethod, period, reason, ...given }) {

@@ -7,6 +7,7 @@ import { periodLabels } from "./periodLabels.ts"
 import { columnNamed, columns, type Column, type Delimiter, type InputOptions } from "../input/InputOptions.ts"
 import type { RunOptions } from "../handlers/planFile.ts"
 import { inTelemetry } from "./inTelemetry.ts"
+import { actorFlag } from "./recordFlags.ts"
 
 const flags = {
   file: Argument.String("FILE").pipe(
@@ -75,7 +76,7 @@ const flags = {
     Flag.withDescription("Try charges of this file again that were declined or rejected; may be repeated"),
     Flag.atLeast(0)
   ),
-  actor: Flag.String("actor").pipe(
+  actor: actorFlag.pipe(
     Flag.withDescription("Who, for the log, when a period is billed out of its time (default: purser run)"),
     Flag.withDefault("purser run")
   ),

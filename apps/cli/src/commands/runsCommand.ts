@@ -4,12 +4,13 @@ import { Effect, Option, Result, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { periodLabels } from "./periodLabels.ts"
+import { actorFlag, reasonFlag } from "./recordFlags.ts"
 
 const load = Effect.promise(() => import("../handlers/runs.ts"))
 const name = Argument.String("RUN").pipe(Argument.withDescription("The run's name, or its id"))
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
-const actor = Flag.String("actor").pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser runs"))
-const reason = Flag.String("reason").pipe(Flag.withDescription("Why, for the record"))
+const actor = actorFlag.pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser runs"))
+const reason = reasonFlag.pipe(Flag.withDescription("Why, for the record"))
 
 /** Where the rows of a run come from. */
 export const sourceFlags = {

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
+import { actorFlag } from "./recordFlags.ts"
 import { optionFlags, readOptions, readSource, sourceFlags } from "./runsCommand.ts"
 
 const load = Effect.promise(() => import("../handlers/schedules.ts"))
@@ -19,7 +20,7 @@ export const scheduleCommand = Command.make("schedule", { json }, Effect.fnUntra
       cron: Flag.String("cron").pipe(Flag.withDescription("When: minute, hour, day, month, weekday, as in crontab; or six fields, with seconds in front")),
       zone: Flag.String("zone").pipe(Flag.withDescription("The time zone of these fields, such as Europe/Berlin"), Flag.withDefault("UTC")),
       ...sourceFlags, ...optionFlags,
-      actor: Flag.String("actor").pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser schedule"))
+      actor: actorFlag.pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser schedule"))
     }, Effect.fnUntraced(function*(given) {
       if (!/^[\w.-]{1,60}$/.test(given.name)) return yield* refused("a schedule's name has up to 60 letters, digits, dots, hyphens and underscores")
       const options = yield* readOptions(given)

@@ -4,6 +4,7 @@ import { Duration, Effect, Option, Result, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { periodLabels } from "./periodLabels.ts"
+import { actorFlag, reasonFlag } from "./recordFlags.ts"
 
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
 const periodArgument = Argument.String("PERIOD").pipe(Argument.withDescription("A billing period, for example 2026-07"))
@@ -67,8 +68,8 @@ const figures = {
 }
 
 const why = {
-  reason: Flag.String("reason").pipe(Flag.withDescription("Why, for the record")),
-  actor: Flag.String("actor").pipe(Flag.withDescription("Who, for the record (default: the command)"), Flag.optional)
+  reason: reasonFlag.pipe(Flag.withDescription("Why, for the record")),
+  actor: actorFlag.pipe(Flag.withDescription("Who, for the record (default: the command)"), Flag.optional)
 }
 const actOf = (given: { readonly actor: Option.Option<string>; readonly reason: string }, act: string) =>
   given.reason.trim() === "" ? refused("--reason: say why, for the record") : Effect.succeed({ reason: given.reason, actor: Option.getOrElse(given.actor, () => `purser cap ${act}`) })

@@ -4,10 +4,11 @@ import { Effect, Option, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { refused } from "../CommandFailed.ts"
 import { periodLabels } from "./periodLabels.ts"
+import { reasonFlag } from "./recordFlags.ts"
 
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
 const idArgument = Argument.String("VAULT").pipe(Argument.withDescription("The vault's id, vault_…"))
-const reason = Flag.String("reason").pipe(Flag.withDescription("Why, for the audit trail"))
+const reason = reasonFlag.pipe(Flag.withDescription("Why, for the audit trail"))
 const load = Effect.promise(() => import("../handlers/vault.ts"))
 
 const create = Command.make("create", {

@@ -1,8 +1,9 @@
 /** The flags of `purser webhooks`. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { refused } from "../CommandFailed.ts"
 import { inTelemetry } from "./inTelemetry.ts"
+import { portFlag } from "./portFlag.ts"
+import { reasonFlag } from "./recordFlags.ts"
 
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
 const limit = Flag.Int("limit").pipe(Flag.withDescription("How many at the most"), Flag.withDefault(100))
@@ -11,12 +12,10 @@ const load = Effect.promise(() => import("../handlers/webhooks.ts"))
 /** `purser webhooks`, `purser webhooks list | unknown | resolve` */
 export const webhooksCommand = Command.make("webhooks", {
   host: Flag.String("host").pipe(Flag.withDescription("The address to listen on (default: PURSER_WEBHOOK_HOST, else 127.0.0.1)"), Flag.optional),
-  port: Flag.Int("port").pipe(Flag.withDescription("The port; 0 takes a free one (default: PURSER_WEBHOOK_PORT, else 4242)"), Flag.optional),
+  port: portFlag.pipe(Flag.withDescription("The port; 0 takes a free one (default: PURSER_WEBHOOK_PORT, else 4242)"), Flag.optional),
   path: Flag.String("path").pipe(Flag.withDescription("The path of the endpoint (default: PURSER_WEBHOOK_PATH, else /webhooks/stripe)"), Flag.optional)
 }, Effect.fnUntraced(function*(given) {
-  const port = Option.getOrUndefined(given.port)
-  if (port !== undefined && (port < 0 || port > 65_535)) return yield* refused("--port must be from 0 to 65535")
-  return yield* inTelemetry("webhooks", (yield* load).serve({ host: Option.getOrUndefined(given.host), port, path: Option.getOrUndefined(given.path) }))
+  return yield* inTelemetry("webhooks", (yield* load).serve({ host: Option.getOrUndefined(given.host), port: Option.getOrUndefined(given.port), path: Option.getOrUndefined(given.path) }))
 })).pipe(
   Command.withDescription("Serve Stripe's webhooks, and deal with what they bring, until stopped"),
   Command.withExamples([
@@ -32,7 +31,7 @@ export const webhooksCommand = Command.make("webhooks", {
     })).pipe(Command.withDescription("Show objects that belong to no charge")),
     Command.make("resolve", {
       id: Argument.String("ID").pipe(Argument.withDescription("An object of the list")),
-      reason: Flag.String("reason").pipe(Flag.withDescription("Why, for the record"))
+      reason: reasonFlag.pipe(Flag.withDescription("Why, for the record"))
     }, Effect.fnUntraced(function*(given) {
       return yield* (yield* load).resolve(given)
     })).pipe(Command.withDescription("Take an object off that list, with a reason that is kept"))

@@ -1,5 +1,5 @@
 /** `purser pause` and `purser resume`: the switch that stops all charging of a database. */
-import { ChargePause, type Pause, type PauseAct } from "@purser/core"
+import { ChargePause, type Pause, type PauseAct, plainText } from "@purser/core"
 import { Database } from "@purser/postgres"
 import { Stores } from "@purser/purser"
 import { DateTime, Effect } from "effect"
@@ -8,7 +8,7 @@ import { note, out } from "../ui/Output.ts"
 
 /** A pause in words. */
 export const pauseText = ({ actor, cause, reason, sinceMs }: Pause): string =>
-  `charging is paused since ${DateTime.formatIso(DateTime.makeUnsafe(sinceMs))} by ${cause === "person" ? actor : `an outage (${actor})`}: ${reason}`
+  plainText(`charging is paused since ${DateTime.formatIso(DateTime.makeUnsafe(sinceMs))} by ${cause === "person" ? actor : `an outage (${actor})`}: ${reason}`)
 
 const announce = Effect.fnUntraced(function*(pauses: ReadonlyArray<Pause>) {
   for (const pause of pauses) yield* note(pauseText(pause))

@@ -4,7 +4,7 @@ import {
   BillingRun, ChargePipeline, ChargeWorker, layerRunCron, layerRunTending, layerRunWorkflow, PipelineOptions, Reconciler, Refunds, RunDefinitions, Runs, Sweeper
 } from "@purser/engine"
 import { Database } from "@purser/postgres"
-import { PurserDunning, QueryRun, Runner, Stores, Telemetry } from "@purser/purser"
+import { PurserDunning, QueryRun, Runner, Stores, takeOverAfter, Telemetry } from "@purser/purser"
 import { StripeAccount, StripeGateway, StripeRefunds } from "@purser/stripe"
 import { Config, Duration, Effect, Layer } from "effect"
 import { hostname } from "node:os"
@@ -42,7 +42,7 @@ const stack = (options: TransportChoice) => {
 /** What was taken is finished; what else is not closed when others would have taken it over is closed by the end of the process. */
 const patience = Config.all([
   Config.Duration("PURSER_DRAIN_TIMEOUT").pipe(Config.withDefault(Duration.seconds(10))),
-  Config.Duration("PURSER_RUNNER_TAKEOVER").pipe(Config.withDefault(Duration.seconds(6)))
+  takeOverAfter
 ])
 
 const program = (options: TransportChoice) =>

@@ -1,4 +1,5 @@
 /** Lines of a live view out of cells: words, bars and sparklines that fit a width, with colour or without. */
+import { plainText } from "@purser/core"
 
 /** The colours of the sixteen that every terminal has. */
 export type Color = "green" | "red" | "yellow" | "blue" | "magenta" | "cyan" | "gray"
@@ -26,7 +27,7 @@ const fit = (cells: ReadonlyArray<Cell>, width: number): ReadonlyArray<Cell> => 
   let left = width
   for (const cell of cells) {
     if (left <= 0) break
-    const said = cell.text.replaceAll(/\p{Cc}+/gu, " ")
+    const said = plainText(cell.text)
     const text = said.length <= left ? said : `${said.slice(0, Math.max(0, left - 1))}…`
     fitted.push({ ...cell, text })
     left -= text.length

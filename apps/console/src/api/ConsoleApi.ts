@@ -8,9 +8,7 @@ import { ActRefused, Away, NotThere, SignInNeeded } from "./ConsoleError.ts"
 import * as Shapes from "./Shapes.ts"
 import { Door, Legible } from "./Visitor.ts"
 
-const { Name, Reason, Text } = Shapes
-/** Who signs in. */
-const Person = Schema.Trim.check(Schema.isBetweenLength(1, 80), Schema.isPattern(/^[^\0]*$/))
+const { Name, Person, Reason, Text } = Shapes
 const said = (summary: string) => OpenApi.annotations({ summary })
 const limit = (most: number) => Schema.optional(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: most })))
 /** A moment that every store can hold. */
