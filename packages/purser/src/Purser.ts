@@ -217,8 +217,10 @@ const start = async (config: Readonly<Record<string, string>>, hooks: PurserHook
   const closing = Deferred.makeUnsafe<never, PurserClosed>()
   let closed: Promise<void> | undefined
   const refused = new PurserClosed({ outcome: "not_charged" })
+  /** Whoever follows a run: its rows may have been charged, and the next process goes on with it. */
+  const letGo = new PurserClosed({ outcome: "unknown" })
   const finish = async (bound: Duration.Duration) => {
-    Deferred.doneUnsafe(closing, Effect.fail(refused))
+    Deferred.doneUnsafe(closing, Effect.fail(letGo))
     const drained = (work: InWork) => runtime.runPromise(work.drain(bound))
     // A run that is stopped sends nothing more; what it sent comes to its end.
     await Promise.all([drained(calls), drained(onEngine).then(() => engine?.dispose()).then(() => drained(charges))])
@@ -226,8 +228,8 @@ const start = async (config: Readonly<Record<string, string>>, hooks: PurserHook
   }
   const close = () => closed ??= finish(drain)
 
-  const waits = <A, E>(work: InWork, effect: Effect.Effect<A, E>): Effect.Effect<A, E | PurserClosed> =>
-    Effect.suspend((): Effect.Effect<A, E | PurserClosed> => closed === undefined ? work.keep(effect) : Effect.fail(refused))
+  const waits = <A, E>(work: InWork, effect: Effect.Effect<A, E>, late = refused): Effect.Effect<A, E | PurserClosed> =>
+    Effect.suspend((): Effect.Effect<A, E | PurserClosed> => closed === undefined ? work.keep(effect) : Effect.fail(late))
   /** A runtime that is disposed runs nothing, also no refusal. */
   const promised = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => closed === undefined ? runtime.runPromise(effect) : Effect.runPromise(effect)
 
@@ -246,7 +248,7 @@ const start = async (config: Readonly<Record<string, string>>, hooks: PurserHook
     const progress = Stream.unwrap(Effect.map(Runs, (runs) => Stream.map(runs.watch(runId, "500 millis"), statusOf))).pipe(
       Stream.interruptWhen(Deferred.await(closing))
     )
-    const last = waits(onEngine, withEngine(Stream.runLast(Stream.filter(progress, isOver))))
+    const last = waits(onEngine, withEngine(Stream.runLast(Stream.filter(progress, isOver))), letGo)
     return {
       runId,
       name,
@@ -258,7 +260,7 @@ const start = async (config: Readonly<Record<string, string>>, hooks: PurserHook
       cancel: stopping("cancel"),
       extend: (rows) => act(waits(onEngine, withEngine(extendRun(runId, rows, labels)))),
       async *[Symbol.asyncIterator]() {
-        if (closed !== undefined) throw refused
+        if (closed !== undefined) throw letGo
         yield* Stream.toAsyncIterableWith(progress, await promised(engineContext))
       }
     }

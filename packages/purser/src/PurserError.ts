@@ -26,7 +26,8 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("@purser/purs
 
 /**
  * The object is closed: `not_charged` was asked of it afterwards, and nothing was begun. `unknown` was in work when
- * `PURSER_DRAIN_TIMEOUT` was over: the next process goes on with it, and answers whoever asks the same again.
+ * `PURSER_DRAIN_TIMEOUT` was over, or follows a run, whose rows may be charged: the next process goes on with it, and answers whoever
+ * asks the same again.
  */
 export class PurserClosed extends Schema.TaggedError<PurserClosed>("@purser/purser/PurserClosed")("PurserClosed", {
   outcome: Schema.Literals(["not_charged", "unknown"])
