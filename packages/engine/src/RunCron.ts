@@ -5,8 +5,9 @@
  * A schedule that was changed or removed fires into the void: whether it still stands is asked when it fires.
  */
 import { type RunSchedule, RunSchedules } from "@purser/core"
-import { Config, Cron, DateTime, Duration, Effect, Layer, Result, Schedule, Schema, type Scope } from "effect"
+import { Config, Context, Cron, DateTime, Duration, Effect, Layer, Logger, Result, Schedule, Schema, type Scope } from "effect"
 import { ClusterCron, type Sharding } from "effect/cluster"
+import { clusterLoggers } from "./ClusterLog.ts"
 import { surely } from "./internal/runControl.ts"
 import { Runs } from "./Runs.ts"
 import { definitionsGroup } from "./RunWorkflow.ts"
@@ -68,7 +69,7 @@ export const layerRunCron: Layer.Layer<never, Config.ConfigError, RunSchedules |
   const { every, tooOld } = yield* settings
   const schedules = yield* RunSchedules
   const runs = yield* Runs
-  const services = yield* Effect.context<Sharding.Sharding | Scope.Scope>()
+  const services = Context.add(yield* Effect.context<Sharding.Sharding | Scope.Scope>(), Logger.CurrentLoggers, clusterLoggers(yield* Logger.CurrentLoggers))
   const known = new Set<string>()
   yield* surely(schedules.list).pipe(
     Effect.flatMap((list) =>

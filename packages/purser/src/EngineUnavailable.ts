@@ -1,4 +1,5 @@
 /** The workflow engine of a process did not start. */
+import { troubleWords } from "@purser/engine"
 import { Cause, type Config, Effect, Layer, Schema } from "effect"
 import { settingProblem } from "./SettingProblem.ts"
 
@@ -15,14 +16,6 @@ export class EngineUnavailable extends Schema.TaggedError<EngineUnavailable>("@p
   }
 }
 
-/** The words of the innermost cause: what wraps it says no more than where it came from. */
-const wordsOf = (error: unknown): string => {
-  if (typeof error !== "object" || error === null) return String(error)
-  const inner = "reason" in error && typeof error.reason === "object" ? error.reason : "cause" in error ? error.cause : undefined
-  if (inner !== undefined && inner !== null && inner !== error) return wordsOf(inner)
-  return "message" in error && typeof error.message === "string" && error.message !== "" ? error.message : String(error)
-}
-
 /** Errors of the libraries below, also where they make defects of them. A bug of ours bears none of these names. */
 const troubles = new Set(["SqlError", "MigrationError", "SocketServerError"])
 const isTrouble = (error: unknown): boolean => typeof error === "object" && error !== null && "_tag" in error && troubles.has(String(error._tag))
@@ -34,7 +27,7 @@ export const orEngineUnavailable = (what: string) => <A, E, R>(
   Layer.catchCause(layer, (cause) => {
     const error = Cause.squash(cause)
     return Layer.effectContext(Effect.suspend(() => isTrouble(error)
-      ? Effect.fail(new EngineUnavailable({ detail: `${what}: ${wordsOf(error)}`, isRetryable: true }))
+      ? Effect.fail(new EngineUnavailable({ detail: `${what}: ${troubleWords(error)}`, isRetryable: true }))
       : Effect.failCause(cause as Cause.Cause<EngineUnavailable | Extract<E, Config.ConfigError>>)))
   })
 

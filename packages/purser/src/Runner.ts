@@ -11,7 +11,7 @@ import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Database, engineTables } from "@purser/postgres"
-import { definitionsGroup } from "@purser/engine"
+import { clusterLoggers, definitionsGroup } from "@purser/engine"
 import { Config, Duration, Effect, Layer, Logger, Option, Schedule, Schema } from "effect"
 import {
   ClusterWorkflowEngine, type MessageStorage, RunnerAddress, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig, SocketRunner, SqlMessageStorage, SqlRunnerStorage
@@ -22,6 +22,15 @@ import type { SqlClient } from "effect/sql"
 import type { WorkflowEngine } from "effect/workflow"
 import { EngineUnavailable, orEngineUnavailable } from "./EngineUnavailable.ts"
 
+/** A lock is refreshed three times within it, and a refresh that is slower takes the runner for ill: a busy database needs its time. */
+const Silence = Schema.DurationFromString.check(Schema.makeFilter((silence: Duration.Duration) =>
+  (Duration.toMillis(silence) >= 2000 && Duration.toMillis(silence) <= 600_000) || "expected from 2 seconds to 10 minutes"))
+
+/** `PURSER_RUNNER_TAKEOVER`: after how long the work of a runner that is silent goes to others. */
+export const takeOverAfter: Config.Config<Duration.Duration> = Config.schema(Silence, "PURSER_RUNNER_TAKEOVER").pipe(
+  Config.withDefault(Duration.seconds(6))
+)
+
 const settings = Config.all({
   host: Config.NonEmptyString("PURSER_RUNNER_HOST").pipe(Config.withDefault("127.0.0.1")),
   listen: Config.option(Config.NonEmptyString("PURSER_RUNNER_LISTEN")),
@@ -29,7 +38,7 @@ const settings = Config.all({
   port: Config.schema(Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: 65_535 })), "PURSER_RUNNER_PORT").pipe(
     Config.withDefault(0)
   ),
-  takeOver: Config.Duration("PURSER_RUNNER_TAKEOVER").pipe(Config.withDefault(Duration.seconds(6)))
+  takeOver: takeOverAfter
 })
 
 type Settings = Config.Success<typeof settings>
@@ -94,7 +103,7 @@ const pings = ({ takeOver }: Settings) =>
 const leavingQuietly = <A, E, R>(cluster: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
   Layer.unwrap(Effect.map(Logger.CurrentLoggers, (loggers) => {
     let isLeaving = false
-    const quiet = new Set([...loggers].map((logger) =>
+    const quiet = new Set([...clusterLoggers(loggers)].map((logger) =>
       Logger.make((entry) => isLeaving && String(entry.message).includes("No healthy runners available") ? undefined : logger.log(entry))))
     // Built last, so that it ends first.
     return Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => {

@@ -76,6 +76,14 @@ describe("Runner", () => {
       }
     }).pipe(Effect.provide(TestDatabase.layers.find(([name]) => name === "postgres")![1])), 60_000)
 
+  it.live("takes no time of silence in which a busy database could not refresh a lock", () =>
+    Effect.gen(function*() {
+      for (const silence of ["100 millis", "1999 millis", "11 minutes"]) {
+        const exit = yield* Effect.scoped(Effect.exit(Layer.build(Layer.fresh(Runner.layer).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ PURSER_RUNNER_TAKEOVER: silence })))))))
+        assert.match(Exit.isFailure(exit) ? String(Cause.squash(exit.cause)) : "", /from 2 seconds to 10 minutes[\s\S]*PURSER_RUNNER_TAKEOVER/, silence)
+      }
+    }).pipe(Effect.provide(TestDatabase.layers.find(([name]) => name === "postgres")![1])), 60_000)
+
   it.live("gives what needs definitions to those alone that know them", () =>
     Effect.gen(function*() {
       const url = yield* TestDatabase.postgresUrl
