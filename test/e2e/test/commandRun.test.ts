@@ -77,5 +77,7 @@ describe("purser run", () => {
         const shown = yield* at.purser(["runs", "show", runId, "--json"])
         assert.deepStrictEqual([shown.json?.["state"], String(shown.json?.["detail"]).startsWith("gone on with as run ")], ["interrupted", true], shown.stdout)
         assert.deepInclude(shown.json?.["counts"], { rows: 40, succeeded: 40 })
+        const paid = yield* at.purser(["runs", "watch", runId])
+        assert.deepStrictEqual([paid.code, /interrupted, 40 of 40 settled, 40 paid/.test(paid.stderr)], [0, true], paid.stderr)
       })), 120_000)
 })
