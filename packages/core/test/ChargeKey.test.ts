@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { createHash } from "node:crypto"
-import { ChargeKey, ChargeRequest, chargeKeyOf, chargeKeyText, defaultNamespace, Wire } from "../src/index.ts"
+import { ChargeKey, ChargeRequest, chargeKeyOf, chargeKeyText, defaultNamespace, revisedIdentity, Wire } from "../src/index.ts"
 import { id, identity, period, request } from "./arbitraries.ts"
 
 const wire = Wire.make({})
@@ -19,6 +19,12 @@ describe("ChargeKey", () => {
     const identity = { namespace: defaultNamespace, customerId: "cust_123", billingPeriod: "2026" as const }
     const texts = [identity, { ...identity, item: "seat-1" }, { ...identity, revision: 1 }, { ...identity, item: "seat-1", revision: 2 }, { ...identity, customerId: "a:b", item: "100%" }].map(chargeKeyText)
     assert.deepStrictEqual(texts, ["cust_123:2026:zmq-billing", "cust_123:2026:zmq-billing:seat-1", "cust_123:2026:zmq-billing::r1", "cust_123:2026:zmq-billing:seat-1:r2", "a%3Ab:2026:zmq-billing:100%25"])
+  })
+
+  it("of a billing anew follows the one before it, and of a first billing none", () => {
+    const identity = { namespace: defaultNamespace, customerId: "cust_123", billingPeriod: "2026", item: "seat-1" }
+    assert.deepStrictEqual([2, 1, 0].map((revision) => revisedIdentity({ ...identity, revision })), [{ ...identity, revision: 1 }, { ...identity, revision: 0 }, undefined])
+    assert.isUndefined(revisedIdentity(identity))
   })
 
   it.prop("is 32 hex digits of the identity's text", [identity], ([who]) => {
