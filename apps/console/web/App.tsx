@@ -1,7 +1,9 @@
 /** The frame of every page: where one may go, whether the console lives, and whether charging rests. */
-import { useCallback, useEffect, useRef, useState } from "react"
+import { type RefObject, useCallback, useEffect, useRef, useState } from "react"
 import type { Session } from "../src/api/Shapes.ts"
-import { call, remember } from "./client.ts"
+import { call, isPassing, remember } from "./client.ts"
+import { againMs } from "./data.ts"
+import { useFocusKept } from "./focus.ts"
 import { count, span } from "./format.ts"
 import { follow, useLive } from "./live.ts"
 import { Attention } from "./pages/Attention.tsx"
@@ -81,7 +83,7 @@ const Nav = () => {
 
 const Pulse = () => {
   const { link, perSecond } = useLive()
-  const text = { connecting: "connecting", live: "live", lost: "connection lost" }[link]
+  const text = { connecting: "connecting", live: "live", lost: "connection lost", away: "ledger away" }[link]
   const now = perSecond.slice(-6, -1)
   const speed = now.length === 0 ? 0 : now.reduce((sum, n) => sum + n, 0) / now.length
   return (
@@ -120,15 +122,17 @@ const Resting = () => {
 /** What stands on the page is of the past then, and says so. */
 const Lost = () => {
   const { link, pulse } = useLive()
-  if (link !== "lost") return null
+  if (link !== "lost" && link !== "away") return null
+  const what = link === "away" ? "The ledger does not answer" : "The console does not answer"
   return (
-    <aside className="problem" aria-label="The console does not answer">
-      <b>The console does not answer.</b> {pulse === null ? "It is asked again every two seconds." : <>What is shown is of <Time ms={pulse.atMs} /> at the latest; it is asked again every two seconds.</>}
+    <aside className="problem" aria-label={what}>
+      <b>{what}{link === "away" ? ", the console does" : ""}.</b> {pulse === null ? "It is asked again every two seconds." : <>What is shown is of <Time ms={pulse.atMs} /> at the latest; it is asked again every two seconds.</>}
     </aside>
   )
 }
 
-const useShortcuts = () => {
+/** `search`: whether the page that is gone to was gone to for its search. */
+const useShortcuts = (search: RefObject<boolean>) => {
   useEffect(() => {
     let armed = 0
     const onKey = (event: KeyboardEvent) => {
@@ -139,10 +143,13 @@ const useShortcuts = () => {
         return
       }
       if (event.key === "/") {
-        const search = document.querySelector<HTMLElement>("[data-search]")
-        if (search === null) go(to("charges"))
-        else search.focus()
+        const field = document.querySelector<HTMLElement>("[data-search]")
         event.preventDefault()
+        if (field !== null) field.focus()
+        else {
+          search.current = true
+          go(to("charges"))
+        }
         return
       }
       const place = performance.now() - armed < 1200 ? places.find(({ key }) => key === event.key) : undefined
@@ -151,14 +158,16 @@ const useShortcuts = () => {
     }
     addEventListener("keydown", onKey)
     return () => removeEventListener("keydown", onKey)
-  }, [])
+  }, [search])
 }
 
 const Frame = ({ session, signOut }: { readonly session: Session; readonly signOut: () => void }) => {
   const route = useRoute()
   const main = useRef<HTMLElement>(null)
   const opened = useRef(false)
-  useShortcuts()
+  const search = useRef(false)
+  useShortcuts(search)
+  useFocusKept(main)
   useEffect(() => {
     // A page that nobody sees holds no connection: a browser has few of them for one server.
     let stop = document.hidden ? undefined : follow()
@@ -176,8 +185,9 @@ const Frame = ({ session, signOut }: { readonly session: Session; readonly signO
     const name = places.find(({ page }) => page === route.page)?.name ?? "Purser"
     document.title = `${route.id ?? name} · Purser`
     // A page that was gone to is where reading goes on; the first one is not taken away from whoever types already.
-    if (opened.current) main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true })
+    if (opened.current) main.current?.querySelector<HTMLElement>(search.current ? "[data-search]" : "h1")?.focus({ preventScroll: true })
     opened.current = true
+    search.current = false
     scrollTo(0, 0)
   }, [route.page, route.id])
   return (
@@ -213,6 +223,7 @@ export const App = () => {
   const [failed, setFailed] = useState<string>("")
   const [toast, setToast] = useState("")
   const timer = useRef(0)
+  const again = useRef(0)
   const say = useCallback((text: string) => {
     clearTimeout(timer.current)
     setToast(text)
@@ -226,9 +237,15 @@ export const App = () => {
       setStranger(false)
       setFailed("")
     } else if (called.failed.tag === "SignInNeeded") setStranger(true)
-    else setFailed(called.failed.message)
+    else {
+      setFailed(called.failed.message)
+      if (isPassing(called.failed)) again.current = window.setTimeout(() => void load(), againMs)
+    }
   }, [])
-  useEffect(() => void load(), [load])
+  useEffect(() => {
+    void load()
+    return () => clearTimeout(again.current)
+  }, [load])
   const signOut = () => void call((client) => client.signIn.signOut()).then(() => {
     setSession(null)
     setStranger(true)

@@ -1,5 +1,5 @@
 /** The page's way to the API: the typed client that programs use too, over this page's own address. */
-import { Cause, Effect, Exit, Layer, ManagedRuntime, Option } from "effect"
+import { Cause, Duration, Effect, Exit, Layer, ManagedRuntime, Option } from "effect"
 import { ConsoleClient } from "../src/ConsoleClient.ts"
 import type { Session } from "../src/api/Shapes.ts"
 
@@ -22,10 +22,14 @@ export const remember = (now: Session | null, tell: SessionListener): void => {
   listener = tell
 }
 
-const isTagged = (error: unknown, tag: string): boolean => typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
+/** An answer that is not there by then is waited for no longer: a console that is frozen holds its connections open. */
+const patience = { read: Duration.seconds(15), act: Duration.minutes(2) } as const
+
+export const isTagged = (error: unknown, tag: string): boolean => typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
 
 /** Reads the session anew: a console that was started again may want another proof, or know nobody here any more. */
 export const renew = Effect.flatMap(ConsoleClient, (client) => client.session.get()).pipe(
+  Effect.timeout(patience.read),
   Effect.tap((now) => Effect.sync(() => {
     session = now
     listener.renewed(now)
@@ -44,20 +48,26 @@ export interface Failed {
   readonly message: string
 }
 
-const failedOf = (cause: Cause.Cause<unknown>): Failed => {
+const failedOf = (cause: Cause.Cause<unknown>, isAct: boolean): Failed => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   const tag = typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : "Unknown"
   if (tag === "SignInNeeded") listener.stranger()
   if (tag === "HttpClientError") return { tag, message: "The console does not answer." }
+  if (tag === "TimeoutError") return { tag, message: `The console has not answered within ${isAct ? "two minutes: the trail and the story say whether it was done" : "15 seconds"}.` }
   if (error instanceof Error && error.message !== "") return { tag, message: error.message }
   return { tag, message: "The answer could not be read." }
 }
+
+const passing = new Set(["Away", "HttpClientError", "TimeoutError"])
+
+/** Whether the same call may be answered soon. */
+export const isPassing = ({ tag }: Failed): boolean => passing.has(tag)
 
 /** A call, and what came of it. */
 export type Called<A> = { readonly ok: true; readonly value: A } | { readonly ok: false; readonly failed: Failed }
 
 /** Calls the API. What was refused for an old proof was not begun, and is asked for once more with the new one. */
-export const call = async <A, E>(use: (client: Client) => Effect.Effect<A, E>): Promise<Called<A>> => {
+export const call = async <A, E>(use: (client: Client) => Effect.Effect<A, E>, kind: "read" | "act" = "read"): Promise<Called<A>> => {
   const ask = Effect.suspend(() => {
     const proof = session?.csrf
     return Effect.flatMap(ConsoleClient, use).pipe(
@@ -67,6 +77,6 @@ export const call = async <A, E>(use: (client: Client) => Effect.Effect<A, E>): 
       )
     )
   })
-  const exit = await runtime.runPromiseExit(ask)
-  return Exit.isSuccess(exit) ? { ok: true, value: exit.value } : { ok: false, failed: failedOf(exit.cause) }
+  const exit = await runtime.runPromiseExit(Effect.timeout(ask, patience[kind]))
+  return Exit.isSuccess(exit) ? { ok: true, value: exit.value } : { ok: false, failed: failedOf(exit.cause, kind === "act") }
 }

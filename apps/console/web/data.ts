@@ -1,8 +1,8 @@
-/** What a page shows, read when it opens and read anew when something moved, no faster than the answers come. */
+/** What a page shows, read when it opens and read anew when something moved, no faster than the answers come, and again by itself where none came. */
 import type { Effect } from "effect"
 import { useCallback, useEffect, useRef, useState } from "react"
 import type { ConsoleClient } from "../src/ConsoleClient.ts"
-import { call, type Failed } from "./client.ts"
+import { call, type Failed, isPassing } from "./client.ts"
 import { useLive } from "./live.ts"
 
 /** An answer, as far as there is one. */
@@ -13,6 +13,9 @@ export interface Data<A> {
 }
 
 const restMs = 900
+
+/** What was not answered is asked again after so long. */
+export const againMs = 3000
 
 /** `key` names what is asked for: another one is read at once, and the old answer is dropped. `follow`: what makes it stale. */
 export const useData = <A, E>(key: string, ask: (client: ConsoleClient["Service"]) => Effect.Effect<A, E>, follow: "moves" | "beats" | "never" = "beats"): Data<A> => {
@@ -52,6 +55,10 @@ export const useData = <A, E>(key: string, ask: (client: ConsoleClient["Service"
         ? { key: asked, value: called.value, failed: undefined }
         : { key: asked, value: before.key === asked ? before.value : undefined, failed: called.failed })
       if (now.again) load()
+      else if (!called.ok && isPassing(called.failed)) {
+        clearTimeout(now.timer)
+        now.timer = window.setTimeout(load, againMs)
+      }
     })
   }, [])
 

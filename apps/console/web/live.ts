@@ -1,13 +1,14 @@
 /** What moves: one connection for the page, taken up again when it breaks, and what the last minutes looked like. */
-import { Effect, Fiber, Schedule, Stream } from "effect"
+import { Cause, Duration, Effect, Fiber, Schedule, Stream } from "effect"
 import { useSyncExternalStore } from "react"
 import { ConsoleClient } from "../src/ConsoleClient.ts"
 import type { Pulse } from "../src/api/Shapes.ts"
-import { renew, runtime } from "./client.ts"
+import { isTagged, renew, runtime } from "./client.ts"
 
 /** How the connection stands, the last pulse, and how many events there were in each second of the last two minutes. */
 export interface Live {
-  readonly link: "connecting" | "live" | "lost"
+  /** `away`: the console answers, and its ledger does not. */
+  readonly link: "connecting" | "live" | "lost" | "away"
   readonly pulse: Pulse | null
   /** Grows with every pulse that brought something. */
   readonly moves: number
@@ -17,6 +18,8 @@ export interface Live {
 }
 
 const seconds = 90
+/** A console that lives is heard of every three seconds, whether something moves or not; one that is frozen keeps its connection open. */
+const silence = Duration.seconds(10)
 let state: Live = { link: "connecting", pulse: null, moves: 0, beats: 0, perSecond: [] }
 const listeners = new Set<() => void>()
 const set = (next: Partial<Live>) => {
@@ -47,11 +50,12 @@ export const follow = (): (() => void) => {
     // Another console may answer now, or this one no longer know who looks: what is called live can be acted on.
     if (!isFirst) yield* renew
     isFirst = false
-    const pulses = yield* client.session.live()
-    yield* Stream.runForEach(pulses, (pulse) => Effect.sync(() => take(pulse)))
+    const pulses = yield* Effect.timeout(client.session.live(), silence)
+    const heard = Stream.timeoutOrElse(pulses, { duration: silence, orElse: () => Stream.fail(new Cause.TimeoutError()) })
+    yield* Stream.runForEach(heard, (pulse) => Effect.sync(() => take(pulse)))
   }).pipe(
     Effect.andThen(Effect.sync(() => set({ link: "lost" }))),
-    Effect.tapError(() => Effect.sync(() => set({ link: "lost" }))),
+    Effect.tapError((error) => Effect.sync(() => set({ link: isTagged(error, "Away") ? "away" : "lost" }))),
     Effect.ignore,
     Effect.repeat(Schedule.spaced("2 seconds"))
   )

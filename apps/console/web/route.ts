@@ -27,9 +27,17 @@ export const routeOf = (hash: string): Route => {
 
 let at = ""
 let route: Route | undefined
+const listeners = new Set<() => void>()
+const tell = () => {
+  for (const listener of listeners) listener()
+}
 const subscribe = (listener: () => void) => {
-  addEventListener("hashchange", listener)
-  return () => removeEventListener("hashchange", listener)
+  if (listeners.size === 0) addEventListener("hashchange", tell)
+  listeners.add(listener)
+  return () => {
+    listeners.delete(listener)
+    if (listeners.size === 0) removeEventListener("hashchange", tell)
+  }
 }
 const now = () => {
   if (route === undefined || location.hash !== at) {
@@ -49,7 +57,8 @@ export const to = (page: string, id?: string, query: Readonly<Record<string, str
   return `#/${page}${id === undefined ? "" : `/${encodeURIComponent(id)}`}${search === "" ? "" : `?${search}`}`
 }
 
-/** Goes there. */
+/** Goes there, before the next key is pressed. */
 export const go = (href: string): void => {
   location.hash = href
+  tell()
 }

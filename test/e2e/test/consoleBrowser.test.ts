@@ -11,6 +11,7 @@ import { createRequire } from "node:module"
 import type { Page } from "playwright-core"
 import { browser, picture, startConsole } from "../src/Console.ts"
 import { atDesk, csv, type Desk } from "../src/Desk.ts"
+import { proxyTo } from "../src/Proxy.ts"
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 const rows = 80
@@ -85,6 +86,63 @@ const leftovers = [
 const paid = (at: Desk) => Effect.map(at.sim.books, (books) => books.reduce((sum, { payments }) => sum + payments, 0))
 
 describe("purser console, in a browser", () => {
+  it.live("a page says of when its figures are where the console is frozen or the ledger away, and goes on by itself", () =>
+    atDesk(Effect.fnUntraced(function*(at) {
+      const database = new URL(at.env["PURSER_DATABASE_URL"]!)
+      const proxy = yield* proxyTo(Number(database.port))
+      database.hostname = "127.0.0.1"
+      database.port = String(proxy.port)
+      at.write("few.csv", csv(row(1), row(2)))
+      yield* at.purser(["run", "few.csv", "--json"])
+      const { running, url } = yield* startConsole(at, ["--actor", "ada"], { PURSER_DATABASE_URL: database.href })
+      const chromium = yield* browser
+      const page = yield* Effect.promise(() => chromium.newPage({ viewport: { width: 1280, height: 860 } }))
+      yield* Effect.addFinalizer((exit) => exit._tag === "Failure" ? Effect.promise(() => picture(page, "failed")) : Effect.void)
+      const live = page.getByRole("status").getByText("live", { exact: true })
+      yield* Effect.promise(async () => {
+        await page.goto(`${url}/#/runs`)
+        await live.waitFor()
+      })
+      yield* running.kill("SIGSTOP")
+      yield* Effect.promise(async () => {
+        await page.getByRole("complementary", { name: "The console does not answer" }).getByText("What is shown is of").waitFor()
+        await page.getByRole("status").getByText("connection lost").waitFor()
+        await picture(page, "frozen")
+      })
+      yield* running.kill("SIGCONT")
+      yield* Effect.promise(() => live.waitFor())
+
+      yield* proxy.cut
+      yield* Effect.promise(async () => {
+        await page.getByRole("complementary", { name: "The ledger does not answer" }).getByText("What is shown is of").waitFor()
+        await page.getByRole("status").getByText("ledger away").waitFor()
+        assert.strictEqual(await page.getByText("The console does not answer").count(), 0)
+        // The search is on another page: the keyboard goes there, and nothing that is typed is lost.
+        await page.keyboard.press("/")
+        await page.keyboard.type("c1")
+        assert.strictEqual(await page.evaluate("document.activeElement?.value"), "c1")
+        await page.getByText("Nothing could be read, asked again by itself").waitFor()
+        assert.strictEqual(await page.getByText("No charge fits").count(), 0)
+        await picture(page, "ledger-away")
+        assert.deepStrictEqual(await axe(page), [])
+      })
+      yield* proxy.mend
+      yield* Effect.promise(async () => {
+        await page.getByText("2 shown").waitFor()
+        await live.waitFor()
+        assert.strictEqual(await page.getByRole("alert").count(), 0)
+      })
+      for (const place of ["runs", "attention", "caps", "trail"]) {
+        yield* Effect.promise(async () => {
+          await page.goto(`${url}/#/${place}`)
+          await page.locator("main h1").first().waitFor()
+          await page.keyboard.press("/")
+          await page.keyboard.type("c2")
+          assert.strictEqual(await page.evaluate("document.activeElement?.value"), "c2", place)
+        })
+      }
+    })), 120_000)
+
   it.live("a run is watched, paused and resumed; a conflict is dealt with; axe finds nothing", () =>
     atDesk(Effect.fnUntraced(function*(at) {
       // Four payments are held at Stripe in the middle of the run, until the pause has come.
@@ -224,11 +282,15 @@ describe("purser console, in a browser", () => {
         // Two of three end with one reason; the third was ended by somebody else meanwhile, and its row says so.
         await page.getByLabel("Pick the conflict of c5").check()
         await page.getByLabel("Pick the conflict of c6").check()
-        await page.getByRole("button", { name: "Keep the ledger's of 2" }).click()
+        await page.getByRole("button", { name: "Keep the ledger's terms for 2" }).click()
         await picture(page, "several")
-        await act(page, "Keep the ledger's of 2", "lists of last month")
+        // The last of them takes the acts on several with it: reading goes on at the heading.
+        const reason = page.locator("dialog[open]").getByLabel("Reason, for the record")
+        await reason.fill("lists of last month")
+        await reason.press("Control+Enter")
         await page.locator("[aria-live]").getByText("2 dropped").waitFor({ state: "attached" })
         await page.getByText("13.00").waitFor({ state: "detached" })
+        await page.waitForFunction(`document.activeElement?.textContent?.startsWith("Conflicts")`)
       })
       assert.deepStrictEqual(yield* reading(page, url, [...pages, story], "main h1"), [])
 

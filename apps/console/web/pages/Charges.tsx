@@ -2,8 +2,8 @@
 import { useVirtualizer } from "@tanstack/react-virtual"
 import { type FormEvent, type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react"
 import { type ChargeLine, State as States } from "../../src/api/Shapes.ts"
-import { call, type Failed } from "../client.ts"
-import { useData } from "../data.ts"
+import { call, type Failed, isPassing } from "../client.ts"
+import { againMs, useData } from "../data.ts"
 import { count, words } from "../format.ts"
 import { Legend, type Share, StackBar } from "../parts/charts.tsx"
 import { toneOf } from "../parts/marks.tsx"
@@ -41,7 +41,8 @@ const useSearch = (query: Query) => {
   const load = useCallback(async (after: string | null, before: Found) => {
     busy.current = true
     const mine = asked.current
-    let state: Found = { ...before, busy: true, failed: undefined }
+    // What went wrong stands until there is an answer.
+    let state: Found = { ...before, busy: true }
     setFound(state)
     let next = after
     for (let pages = 0; pages < emptyPagesMax; pages++) {
@@ -52,11 +53,12 @@ const useSearch = (query: Query) => {
       }))
       if (mine !== asked.current) return
       if (!called.ok) {
-        state = { ...state, failed: called.failed, next: null }
+        // It goes on from there when it is asked again.
+        state = { ...state, failed: called.failed, next: here }
         break
       }
       const { charges, looked, next: place } = called.value
-      state = { ...state, rows: [...state.rows, ...charges], next: place, looked: state.looked + looked }
+      state = { ...state, rows: [...state.rows, ...charges], next: place, looked: state.looked + looked, failed: undefined }
       if (charges.length > 0 || place === null) break
       next = place
       setFound(state)
@@ -70,6 +72,11 @@ const useSearch = (query: Query) => {
   }, [key, load])
   const more = useCallback(() => {
     if (!busy.current && found.next !== null) void load(found.next, found)
+  }, [found, load])
+  useEffect(() => {
+    if (found.busy || found.failed === undefined || !isPassing(found.failed)) return
+    const timer = setTimeout(() => void load(found.next, found), againMs)
+    return () => clearTimeout(timer)
   }, [found, load])
   return { found, more }
 }
@@ -157,8 +164,8 @@ export const Charges = () => {
   const items = virtual.getVirtualItems()
   const lastShown = items.at(-1)?.index ?? 0
   useEffect(() => {
-    if (!found.busy && found.next !== null && lastShown >= rows.length - 40 && rows.length > 0) more()
-  }, [lastShown, rows.length, found.busy, found.next, more])
+    if (!found.busy && found.failed === undefined && found.next !== null && lastShown >= rows.length - 40 && rows.length > 0) more()
+  }, [lastShown, rows.length, found.busy, found.failed, found.next, more])
   useEffect(() => setAt(0), [query])
 
   const move = (event: KeyboardEvent) => {
@@ -171,6 +178,7 @@ export const Charges = () => {
     setAt(next)
     virtual.scrollToIndex(next)
   }
+  const again = found.failed !== undefined && isPassing(found.failed)
   const now = Date.now()
   const active = rows[at]
   return (
@@ -195,9 +203,9 @@ export const Charges = () => {
         </div>
       </div>
       <p className="foot dim" role="status">
-        {rows.length === 0 && !found.busy && found.next === null ? "No charge fits." : `${count(rows.length)} shown`}
-        {found.looked > rows.length ? `, ${count(found.looked)} looked at` : ""}{found.busy ? ", reading …" : found.next === null ? "" : ", more below"}
-        {!found.busy && found.next !== null && found.looked > rows.length ? <> <button type="button" className="button small" onClick={more}>Look further</button></> : null}
+        {rows.length > 0 ? `${count(rows.length)} shown` : found.failed !== undefined ? "Nothing could be read" : found.busy || found.next !== null ? "0 shown" : "No charge fits."}
+        {found.looked > rows.length ? `, ${count(found.looked)} looked at` : ""}{found.busy ? ", reading …" : again ? ", asked again by itself" : found.next === null ? "" : ", more below"}
+        {!found.busy && found.failed === undefined && found.next !== null && found.looked > rows.length ? <> <button type="button" className="button small" onClick={more}>Look further</button></> : null}
       </p>
     </>
   )

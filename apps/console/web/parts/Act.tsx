@@ -1,9 +1,6 @@
-/**
- * A button that asks why before it acts, and says what came of it. Reading goes on at the button, or where it stood: what was
- * done often ends the reason for the button.
- */
+/** A button that asks why before it acts, and says what came of it. */
 import type { Effect } from "effect"
-import { createContext, type FormEvent, type ReactNode, useContext, useEffect, useId, useRef, useState } from "react"
+import { createContext, type FormEvent, type KeyboardEvent, type ReactNode, useContext, useEffect, useId, useRef, useState } from "react"
 import type { ConsoleClient } from "../../src/ConsoleClient.ts"
 import type { Session } from "../../src/api/Shapes.ts"
 import { call } from "../client.ts"
@@ -46,10 +43,11 @@ const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActPro
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const form = new FormData(event.currentTarget)
-    const text = (field: string) => String(form.get(field) ?? "").trim()
+    // A record is of one line.
+    const text = (field: string) => String(form.get(field) ?? "").replaceAll(/\s+/g, " ").trim()
     setBusy(true)
     setProblem("")
-    const called = await call((client) => act(client, text("reason"), Object.fromEntries(fields.map((field) => [field.name, text(field.name)]))))
+    const called = await call((client) => act(client, text("reason"), Object.fromEntries(fields.map((field) => [field.name, text(field.name)]))), "act")
     setBusy(false)
     if (!called.ok) {
       setProblem(called.failed.message)
@@ -59,9 +57,15 @@ const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActPro
     leave()
     done?.()
   }
+  /** Within the reason Enter is a line break. */
+  const send = (event: KeyboardEvent<HTMLFormElement>) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || busy) return
+    event.preventDefault()
+    event.currentTarget.requestSubmit()
+  }
   return (
     <dialog ref={ref} aria-labelledby={`${id}-title`} onClose={close}>
-      <form onSubmit={(event) => void submit(event)}>
+      <form onSubmit={(event) => void submit(event)} onKeyDown={send}>
         <h2 id={`${id}-title`}>{name}</h2>
         <div className="explain">{explain}</div>
         {fields.map((field) => (
@@ -83,36 +87,15 @@ const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActPro
   )
 }
 
-/** Where reading goes on when a button is gone: at the next act of its group, at the heading of its part, at the page's. */
-const placeAfter = (button: HTMLElement) => {
-  const group = button.closest(".acts")
-  const part = button.closest("section.part")
-  return (): HTMLElement | null =>
-    (group?.isConnected === true ? group.querySelector<HTMLElement>("button") : null)
-      ?? (part?.isConnected === true ? part.querySelector("h2") : null)
-      ?? document.querySelector<HTMLElement>("main h1")
-}
-
 /** The button; whoever only looks does not see it. */
 export const Act = (props: ActProps) => {
   const session = useContext(SessionContext)
   const [open, setOpen] = useState(false)
-  const button = useRef<HTMLButtonElement>(null)
-  const opened = useRef(false)
-  useEffect(() => {
-    const after = button.current === null ? undefined : placeAfter(button.current)
-    return () => {
-      if (opened.current && document.activeElement === document.body) after?.()?.focus()
-    }
-  }, [])
   if (session?.role !== "operator") return null
   const close = () => setOpen(false)
   return (
     <>
-      <button ref={button} type="button" className={`button ${props.danger === true ? "danger-quiet" : ""} ${props.quiet === true ? "small" : ""}`} onClick={() => {
-        opened.current = true
-        setOpen(true)
-      }}>{props.name}</button>
+      <button type="button" className={`button ${props.danger === true ? "danger-quiet" : ""} ${props.quiet === true ? "small" : ""}`} onClick={() => setOpen(true)}>{props.name}</button>
       {open ? <Dialog {...props} close={close} /> : null}
     </>
   )

@@ -43,7 +43,7 @@ export const ConflictTable = ({ conflicts, done, withCharge = true }: {
         <div className="acts">
           <button type="button" className="button small" onClick={() => setChosen(new Set(picked.length === open.length ? [] : open.map(keyOf)))}>{picked.length === open.length ? "Pick none" : `Pick all ${count(open.length)}`}</button>
           {picked.length === 0 ? null : (
-            <Act quiet name={`Keep the ledger's of ${count(picked.length)}`} done={done}
+            <Act quiet name={`Keep the ledger's terms for ${count(picked.length)}`} done={done}
               explain="The other terms of each are dropped, for the same reason. The charges stay as the ledger has them. A row that somebody else has dealt with meanwhile is told."
               act={(client, reason) =>
                 client.attention.keepCharges({ payload: { conflicts: picked.map(({ line, runId }) => ({ line, runId })), reason } }).pipe(
