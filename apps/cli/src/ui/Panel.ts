@@ -27,7 +27,7 @@ const fit = (cells: ReadonlyArray<Cell>, width: number): ReadonlyArray<Cell> => 
   let left = width
   for (const cell of cells) {
     if (left <= 0) break
-    const said = plainText(cell.text)
+    const said = plainText(cell.text.replaceAll(/\p{Cc}+/gu, " "))
     const text = said.length <= left ? said : `${said.slice(0, Math.max(0, left - 1))}…`
     fitted.push({ ...cell, text })
     left -= text.length
