@@ -15,7 +15,7 @@ import { DatabaseInUse, type DatabaseError, DatabaseUnavailable } from "./Databa
 import type { MigrationError } from "./MigrationError.ts"
 import * as Migrations from "./Migrations.ts"
 import { adaptClient } from "./internal/adaptClient.ts"
-import { explain, labelOfUrl, secretsOf } from "./internal/connectionUrl.ts"
+import { explain, labelOfUrl, placeOf, secretsOf } from "./internal/connectionUrl.ts"
 import { acquireDirectoryLock } from "./internal/directoryLock.ts"
 import { PgliteHub } from "./internal/pglite/PgliteHub.ts"
 
@@ -120,7 +120,8 @@ const openMemory = Effect.fnUntraced(function*(archive: Buffer | undefined) {
 
 const openUrl = Effect.fnUntraced(function*(url: Redacted.Redacted, options: PoolOptions) {
   const label = yield* labelOfUrl(url)
-  return yield* connect({ kind: "postgres", label }, { ...poolConfig(options), url })
+  // Said beside the URL, since spans name the server by these fields alone.
+  return yield* connect({ kind: "postgres", label }, { ...poolConfig(options), url, ...placeOf(url) })
 })
 
 const layerOf = <E>(

@@ -30,6 +30,11 @@ for (const [name, database] of TestDatabase.layersEmpty) {
         assert.strictEqual(sql.driver, name === "pglite" ? "pglite" : "pg")
         assert.strictEqual(sql.withoutTransforms().driver, sql.driver)
         assert.deepStrictEqual(yield* sql`select current_setting('TimeZone') as zone`, [{ zone: "UTC" }])
+        // Spans name the server by these.
+        if (kind === "postgres") {
+          const at = new URL(label)
+          assert.deepStrictEqual([sql.config.host, String(sql.config.port), sql.config.database], [at.hostname, at.port, at.pathname.slice(1)])
+        }
       }))
 
     it.effect("keeps what a transaction wrote only when it commits, down to nested savepoints", () =>

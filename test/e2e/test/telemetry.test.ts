@@ -80,6 +80,10 @@ describe("one charge is one trace", () => {
         assert.strictEqual(named(name).attributes["purser.batch_size"], 1)
       }
       assert.strictEqual(named("ChargePipeline.charge").attributes["purser.outcome"], "succeeded")
+      // Statements name the ledger that they were sent to.
+      const ledger = new URL(at.env["PURSER_DATABASE_URL"]!)
+      const servers = all.flatMap(({ attributes }) => attributes["db.namespace"] === undefined ? [] : [`${attributes["server.address"]}:${attributes["server.port"]}/${attributes["db.namespace"]}`])
+      assert.deepStrictEqual(new Set(servers), new Set([`${ledger.host}${ledger.pathname}`]))
       const chargeKey = chargeKeyOf({ namespace: defaultNamespace, customerId: "c0", billingPeriod: "2026-07", item: "base" })
       assert.deepStrictEqual(
         new Set(["ChargeClient.submit", "ChargeServer.handle", "ChargePipeline.charge"].map((name) => named(name).attributes["purser.charge_key"])),

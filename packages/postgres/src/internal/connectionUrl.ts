@@ -29,6 +29,19 @@ export const labelOfUrl = (url: Redacted.Redacted): Effect.Effect<string, Databa
   )
 }
 
+/** Where a URL leads, as the client names it in its spans; what the URL leaves open is left to the client. */
+export const placeOf = (url: Redacted.Redacted): { readonly host?: string; readonly port?: number; readonly database?: string } => {
+  const parsed = parse(url)
+  if (Result.isFailure(parsed)) return {}
+  const { hostname, pathname, port } = parsed.success
+  const database = decoded(pathname.slice(1))
+  return {
+    ...(hostname === "" || hostname.includes("%") ? {} : { host: hostname.replace(/^\[(.*)\]$/, "$1") }),
+    ...(port === "" ? {} : { port: Number(port) }),
+    ...(database === "" ? {} : { database })
+  }
+}
+
 /** The texts of a URL that no message may repeat. */
 export const secretsOf = (url: Redacted.Redacted | undefined): ReadonlyArray<string> => {
   if (url === undefined) return []
