@@ -32,6 +32,8 @@ describe("how the page writes", () => {
   })
   it("shares that are all only when they are", () => {
     assert.deepStrictEqual([percent(0, 0), percent(0, 10), percent(1, 1_000_000), percent(999_999, 1_000_000), percent(10, 10), percent(1, 3)], ["–", "0 %", "< 1 %", "99 %", "100 %", "33 %"])
+    // As a terminal says them: cut, by integers.
+    assert.deepStrictEqual([percent(29, 100), percent(2n, 3n), percent(11n, 10n)], ["29 %", "66 %", "110 %"])
   })
   it("times, speeds, numbers and ids", () => {
     assert.deepStrictEqual([span(900), span(61_000), span(7_260_000), span(5 * 86_400_000)], ["1 s", "1 min 1 s", "2 h 1 min", "5 days"])

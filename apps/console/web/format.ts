@@ -1,4 +1,5 @@
 /** How numbers, money and times are written. */
+import { percentOf } from "@purser/core/CapFigures"
 import { currencyRule, parseCurrency } from "@purser/core/Currency"
 import { Money } from "@purser/core/Money"
 
@@ -23,13 +24,10 @@ export const decimalsOf = (code: string): number => {
   return currency === undefined ? 0 : currencyRule(currency).exponent
 }
 
-/** A share in percent: whole, but never all before it is all, and never nothing where there is something. */
-export const percent = (part: number, whole: number): string => {
-  if (whole === 0) return "–"
-  const exact = part / whole * 100
-  if (part > 0 && exact < 1) return "< 1 %"
-  if (part < whole && exact > 99) return "99 %"
-  return `${Math.round(exact)} %`
+/** A share in percent, as the command says it too. */
+export const percent = (part: number | bigint, whole: number | bigint): string => {
+  const share = percentOf(part, whole)
+  return share === "–" ? share : `${share} %`
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" })

@@ -4,6 +4,7 @@ import { Stores } from "@purser/purser"
 import { Effect, Result } from "effect"
 import { refused } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
+import { capShare } from "../ui/ChargeStates.ts"
 import { table } from "../ui/table.ts"
 import { parseHeadroom } from "./expectedTotals.ts"
 
@@ -22,9 +23,8 @@ export const capTable = (caps: ReadonlyArray<CapReport>): string =>
     ["period", "currency", "expected", "cap", "used", "", "charges", ""],
     caps.map((cap) => {
       const money = (amount: bigint) => Money.formatMinor(amount, cap.currency)
-      const share = cap.capMinor === 0n ? "–" : `${(cap.reservedMinor * 100n) / cap.capMinor}%`
       return [
-        cap.billingPeriod, cap.currency, money(cap.expectedMinor), money(cap.capMinor), money(cap.reservedMinor), share,
+        cap.billingPeriod, cap.currency, money(cap.expectedMinor), money(cap.capMinor), money(cap.reservedMinor), capShare(cap),
         String(cap.reservations), cap.closed ? "closed" : ""
       ]
     }),

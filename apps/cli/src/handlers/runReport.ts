@@ -1,5 +1,6 @@
 /** The account of a run: counts that add up to the file, the summary for people and machines, and the report file. */
 import { type CapReport, type Currency, Money, type RunRowReport, type RunStateTotal } from "@purser/core"
+import { capShare } from "../ui/ChargeStates.ts"
 import { table } from "../ui/table.ts"
 
 /** Rows per state, in the words of the machine contract. */
@@ -91,7 +92,7 @@ export const summaryText = (counts: RunCounts, summary: ReadonlyArray<RunStateTo
     const used = open.reduce((sum, cap) => sum + cap.reservedMinor, 0n)
     const limit = open.reduce((sum, cap) => sum + cap.capMinor, 0n)
     const text = (amount: bigint) => Money.formatMinor(amount, currency)
-    return [currency.toUpperCase(), text(billed), text(paid), text(limit), text(used), limit === 0n ? "–" : `${(used * 100n) / limit}%`]
+    return [currency.toUpperCase(), text(billed), text(paid), text(limit), text(used), capShare({ capMinor: limit, reservedMinor: used })]
   })
   const settled = counts.alreadySettled === 0 ? "" : `, ${counts.alreadySettled} of them settled before this run`
   return [

@@ -1,6 +1,6 @@
 /** States of charges as the live views show them: one glyph, one colour and one word each, everywhere the same. */
 import type { CapReport } from "@purser/core"
-import { Money } from "@purser/core"
+import { Money, percentOf } from "@purser/core"
 import { bar, type Cell, type Color, figure, line, type Look, perSecond, sparkline } from "./Panel.ts"
 import type { Rates } from "./Rates.ts"
 
@@ -76,13 +76,19 @@ export const rateLine = (look: Look, name: string, rates: Rates, right: string):
 
 const shareOf = ({ capMinor, reservedMinor }: CapReport) => capMinor === 0n ? 1 : Number(reservedMinor) / Number(capMinor)
 
+/** How much of a cap is used, in percent, as the console says it too. */
+export const capShare = ({ capMinor, reservedMinor }: Pick<CapReport, "capMinor" | "reservedMinor">): string => {
+  const share = percentOf(reservedMinor, capMinor)
+  return share === "–" ? share : `${share}%`
+}
+
 /** How full a cap is. */
 export const capLine = (look: Look, cap: CapReport): string => {
   const { billingPeriod, capMinor, closed, currency, reservedMinor } = cap
   const share = shareOf(cap)
   const color: Color = share >= 0.98 ? "red" : share >= 0.9 ? "yellow" : "green"
   const money = (minor: bigint) => Money.formatMinor(minor, currency)
-  const right = `${money(reservedMinor)} of ${money(capMinor)} ${currency}, ${capMinor === 0n ? "–" : `${Math.floor(share * 100)}%`}${closed ? ", closed" : ""}`
+  const right = `${money(reservedMinor)} of ${money(capMinor)} ${currency}, ${capShare(cap)}${closed ? ", closed" : ""}`
   const name = `cap  ${billingPeriod} `
   const width = Math.max(6, look.columns - 2 - name.length - right.length - 1)
   // Full is full, and not nearly.

@@ -1,7 +1,7 @@
 /** How all charges stand, looked at again and again: a block on a terminal, one line a look elsewhere. */
 import { type CapReport, type Currency, Money, type Pause, type StateTotal } from "@purser/core"
 import { DateTime } from "effect"
-import { capLines, legend, rateLine, type ShownCounts, type ShownState, shownState, statesBar } from "./ChargeStates.ts"
+import { capLines, capShare, legend, rateLine, type ShownCounts, type ShownState, shownState, statesBar } from "./ChargeStates.ts"
 import { figure, line, type Look, perSecond } from "./Panel.ts"
 import type { Rates } from "./Rates.ts"
 
@@ -118,7 +118,7 @@ export const statusText = (nowMs: number, seen: StatusSeen, rate: number): Reado
   const told = `${pauses.length === 0 ? "" : `, paused by ${pauses.map(({ cause }) => cause).join(" and ")}`}${away === undefined ? "" : `, ${away}`}`
   return groups.length === 0 ? [`${now} no charges${told}`] : groups.map((group) => {
     const states = Object.entries(group.counts).filter(([, count]) => count > 0).map(([state, count]) => `${count} ${state}`).join(", ")
-    const full = capsOf(group, caps).map(({ capMinor, reservedMinor }) => capMinor === 0n ? ", cap –" : `, cap ${reservedMinor * 100n / capMinor}%`).join("")
+    const full = capsOf(group, caps).map((cap) => `, cap ${capShare(cap)}`).join("")
     return `${now} ${group.period} ${group.currency}: ${group.charges} charges: ${states}${full}, ${perSecond(rate)}${told}`
   })
 }

@@ -103,12 +103,12 @@ export const CapGauge = ({ cap }: { readonly cap: Cap }) => {
   return (
     <div className="gauge">
       <div className="gauge-head"><b>{name}</b> <span className="dim">{cap.namespace}{cap.closed ? ", closed" : ""}</span></div>
-      <svg viewBox="0 0 100 5" preserveAspectRatio="none" role="img" aria-label={`${name}: ${percent(used, whole)} of the cap used`}>
+      <svg viewBox="0 0 100 5" preserveAspectRatio="none" role="img" aria-label={`${name}: ${percent(cap.reservedMinor, cap.capMinor)} of the cap used`}>
         <rect className="rail" width="100" height="5" />
         <rect className={`fill ${tone}`} width={Math.min(100, share * 100)} height="5" />
         <line className="tick" x1={expected} x2={expected} y1="0" y2="5" />
       </svg>
-      <div className="gauge-foot num"><span>{amount(cap.reservedMinor, cap.currency)} used ({percent(used, whole)})</span><span>cap {amount(cap.capMinor, cap.currency)} <span className="code">{cap.currency.toUpperCase()}</span></span></div>
+      <div className="gauge-foot num"><span>{amount(cap.reservedMinor, cap.currency)} used ({percent(cap.reservedMinor, cap.capMinor)})</span><span>cap {amount(cap.capMinor, cap.currency)} <span className="code">{cap.currency.toUpperCase()}</span></span></div>
     </div>
   )
 }
