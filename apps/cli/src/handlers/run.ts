@@ -65,7 +65,7 @@ const account = Effect.fnUntraced(function*(options: RunOptions, { canceled, cap
   if (report !== undefined && Result.isSuccess(report)) yield* note(`report: ${options.report}`)
   yield* options.json
     ? out(JSON.stringify({ ...counts, ...sumsOf(summary, caps) }))
-    : out(`\n${summaryText(counts, summary, caps)}`)
+    : out(`\n${summaryText(counts, summary, caps, canceled !== null)}`)
   if (report !== undefined && Result.isFailure(report)) {
     return yield* new CommandFailed({
       text: `the report could not be written: ${report.failure.message}. Run the same command again for it; nothing is charged twice.`,

@@ -74,8 +74,9 @@ export const sumsOf = (summary: ReadonlyArray<RunStateTotal>, caps: ReadonlyArra
   return { expectedMinor: toNumbers(expected), paidMinor: toNumbers(paid), capMinor: toNumbers(cap) }
 }
 
-/** The summary as people read it. */
-export const summaryText = (counts: RunCounts, summary: ReadonlyArray<RunStateTotal>, caps: ReadonlyArray<CapReport>): string => {
+/** The summary as people read it. Of a run that was `canceled` rows that nobody has begun are no riddle. */
+export const summaryText = (counts: RunCounts, summary: ReadonlyArray<RunStateTotal>, caps: ReadonlyArray<CapReport>, canceled = false): string => {
+  const unsent = canceled ? summary.reduce((sum, { rows, state }) => state === "planned" || state === "staged" ? sum + rows : sum, 0) : 0
   const states = [
     ["succeeded", counts.succeeded],
     ["declined", counts.declined],
@@ -83,7 +84,8 @@ export const summaryText = (counts: RunCounts, summary: ReadonlyArray<RunStateTo
     ["processing", counts.processing],
     ["requires action", counts.requiresAction],
     ["conflict", counts.conflict],
-    ["unresolved", counts.unresolved]
+    ["not sent", unsent],
+    ["unresolved", counts.unresolved - unsent]
   ] as const
   const money = [...Map.groupBy(summary, (total) => total.currency)].map(([currency, totals]) => {
     const billed = totals.reduce((sum, total) => sum + total.amountMinor, 0n)

@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { BillingPeriod, CapReport, Currency, StateTotal } from "@purser/core"
+import type { BillingPeriod, CapReport, Currency, RunStateTotal, StateTotal } from "@purser/core"
 import { noProgress, type RunProgress } from "@purser/engine"
 import { Arbitrary, Deferred, Duration, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { stripVTControlCharacters } from "node:util"
+import { countsOf, summaryText } from "../../src/handlers/runReport.ts"
 import { statusJson } from "../../src/handlers/statusJson.ts"
 import { within } from "../../src/handlers/statusWatch.ts"
 import { capLine, capLines, legend, type ShownCounts, statesBar } from "../../src/ui/ChargeStates.ts"
@@ -166,6 +167,13 @@ describe("without a terminal", () => {
   it("a run is one line", () => {
     assert.strictEqual(progressLine(progress(1410, 88, 3), 3000, 12_000), "1498/3000 49% 125/s ETA 00:13 · 1410 paid, 88 declined, 3 retried")
     assert.strictEqual(progressLine(noProgress, 0, 0), "0/0 100% 0/s ETA –")
+  })
+
+  it("the account of a canceled run tells what was not sent from what nobody knows of", () => {
+    const summary = ([["succeeded", 2], ["planned", 5], ["attached", 1]] as const).map(([state, rows]): RunStateTotal => ({ currency: usd, state, rows, amountMinor: 0n, receivedMinor: 0n, settledBefore: 0 }))
+    const told = (canceled: boolean) => summaryText(countsOf(summary, 0, 0), summary, [], canceled)
+    assert.match(told(true), /not sent +5\nunresolved +1\n/)
+    assert.match(told(false), /succeeded +2\nunresolved +6\n/)
   })
 
   it("all charges are one line a period, and a worker is one", () => {
