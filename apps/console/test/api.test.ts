@@ -28,6 +28,13 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
         if (post !== undefined && !post.operationId.startsWith("signIn")) assert.include(JSON.stringify(post.requestBody), "reason", path)
       }
       assert.notInclude(page, "<script")
+      // A program that is made from the description alone knows what an act with a cookie has to bring.
+      for (const [path, { post }] of Object.entries(spec.paths)) {
+        if (post === undefined || path.startsWith("/api/sign-")) continue
+        assert.includeMembers(post.parameters.filter((one) => one.in === "header").map(({ name }) => name), ["x-purser-csrf", "x-purser-actor"], path)
+      }
+      assert.include(page, "x-purser-csrf")
+      assert.include(page, "x-purser-actor")
       assert.deepStrictEqual((yield* ask("")).status, 308)
     }))
 

@@ -6,7 +6,7 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ActRefused, Away, NotThere, SignInNeeded } from "./ConsoleError.ts"
 import * as Shapes from "./Shapes.ts"
-import { Door, Legible } from "./Visitor.ts"
+import { actorHeader, csrfHeader, Door, Legible } from "./Visitor.ts"
 
 const { Name, Person, Reason, Text } = Shapes
 const said = (summary: string) => OpenApi.annotations({ summary })
@@ -177,6 +177,24 @@ export class ConsoleApi extends HttpApi.make("purser-console")
   .annotateMerge(OpenApi.annotations({
     title: "Purser console",
     version: "0.1.0",
+const header = (name: string, description: string) => ({ name, in: "header", required: false, schema: { type: "string" }, description })
+/** What acts take in headers: no part of an act's own payload, and so none of its endpoint. */
+const actHeaders = [
+  header(csrfHeader, "The proof that GET /api/session answers as `csrf`; needed unless a bearer token is sent."),
+  header(actorHeader, "Who acts, beside a bearer token; of 80 characters at the most.")
+]
+
+/** The same for every act of the description: whatever is posted with a session. */
+const withActHeaders = (spec: Record<string, any>): Record<string, any> => ({
+  ...spec,
+  paths: Object.fromEntries(Object.entries(spec["paths"] as Record<string, Record<string, any>>).map(([path, methods]) => {
+    const { post } = methods
+    if (post === undefined || path.startsWith("/api/sign-")) return [path, methods]
+    return [path, { ...methods, post: { ...post, parameters: [...post["parameters"], ...actHeaders] } }]
+  }))
+})
+
     description: "What an operator's page reads and does. Amounts are integers of Stripe's minor units; sums are text of digits. Every act needs the operator's role and a reason, and is kept with its actor."
   }))
 {}
+    transform: withActHeaders,

@@ -52,7 +52,7 @@ export const apiPage = (spec: OpenApi.OpenAPISpec): string => {
   const sections = tags.map((tag) => {
     const its = operations.filter(({ operation }) => operation.tags.includes(tag)).map(({ method, operation, path }) => {
       const parameters = operation.parameters.map((parameter) =>
-        `<tr><td><code>${escape(parameter.name)}</code></td><td>${escape(parameter.in)}</td><td>${parameter.required ? "required" : ""}</td><td><code>${escape(typeOf(parameter.schema, definitions, 0))}</code></td></tr>`).join("")
+        `<tr><td><code>${escape(parameter.name)}</code></td><td>${escape(parameter.in)}</td><td>${parameter.required ? "required" : ""}</td><td><code>${escape(typeOf(parameter.schema, definitions, 0))}</code></td><td>${escape(parameter.description ?? "")}</td></tr>`).join("")
       const request = operation.requestBody === undefined ? "" : `<h4>Body</h4>${bodyOf(operation.requestBody.content, definitions)}`
       const answers = Object.entries(operation.responses).map(([status, response]) =>
         `<details><summary>${escape(status)} <span>${escape(response.description)}</span></summary>${bodyOf(response.content, definitions)}</details>`).join("")
