@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Duration, Effect, Layer, Option, RcMap, Redacted, Schema, Semaphore } from "effect"
 import type { Cookies, HttpServerRequest } from "effect/http"
-import { actorHeader, cookieName, csrfHeader, type Role, type VisitorInfo } from "./api/Visitor.ts"
+import { actorHeader, cookiePrefix, csrfHeader, type Role, type VisitorInfo } from "./api/Visitor.ts"
 import { isSame, proofOf, seal, sealingKey, unseal } from "./internal/seal.ts"
 
 /** How the doors stand. */
@@ -45,6 +45,7 @@ export class Access extends Context.Service<Access, {
   /** The value of the cookie for whoever has a token; undefined for a wrong one. `from`: the address that asks. */
   readonly signIn: (token: Redacted.Redacted, actor: string, from: string) => Effect.Effect<string | undefined>
   readonly cookie: Cookies.Cookie["options"]
+  readonly cookieName: string
   /** Whether a request may be addressed to this host. */
   readonly isHost: (host: string | undefined) => boolean
 }>()("@purser/console/Access") {
@@ -57,6 +58,8 @@ export class Access extends Context.Service<Access, {
       ]
       const key = sealingKey([...tokens.map(({ token }) => token), ...(options.proofSecret === undefined ? [] : [options.proofSecret])])
       const turns = yield* RcMap.make({ lookup: (_from: string) => Semaphore.make(1) })
+      // A browser sends a host's cookies to all of its ports: consoles of other tokens have cookies of other names.
+      const cookieName = `${cookiePrefix}_${proofOf(key, "cookie name", "").slice(0, 8)}`
       const csrfOf = (of: string) => proofOf(key, "csrf", of)
       // Every token is compared, so that the time tells nothing about which was nearly right.
       const roleOf = (given: string): Role | undefined =>
@@ -71,6 +74,7 @@ export class Access extends Context.Service<Access, {
       })
 
       return Access.of({
+        cookieName,
         identify: Effect.fnUntraced(function*(request) {
           if (options.identify !== undefined) {
             const known = yield* options.identify(request)

@@ -60,6 +60,9 @@ export const consoleSettings = Effect.fnUntraced(function*(flags: ConsoleFlags):
   for (const [setting, token] of given) {
     if (Option.isSome(token) && Redacted.value(token.value).length < tokenMin) return yield* refuse(setting, `a token has at least ${tokenMin} characters`)
   }
+  if (Option.isSome(read.token) && Option.isSome(read.viewerToken) && Redacted.value(read.token.value) === Redacted.value(read.viewerToken.value)) {
+    return yield* refuse("PURSER_CONSOLE_VIEWER_TOKEN", "it is the text of PURSER_CONSOLE_TOKEN: whoever is to look could act")
+  }
   const isLocked = Option.isSome(read.token) || Option.isSome(read.viewerToken)
   if (!isLoopback(host)) {
     if (!isLocked) return yield* refuse("PURSER_CONSOLE_TOKEN", `on ${host} others come by: a token is needed`)

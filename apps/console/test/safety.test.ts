@@ -134,13 +134,26 @@ layer(world(locked), { timeout: 60_000, excludeTestServices: true })("a console 
       const acted = yield* ask("/api/charging/resume", { body: { reason: "drill over" }, headers: { ...headers, "x-purser-csrf": String(session.json["csrf"]) } })
       assert.strictEqual(acted.status, 200)
       // A cookie of which a letter was changed is nobody's.
-      const [body = "", proof = ""] = headers.cookie.slice("purser_console=".length).split(".")
+      const [name = "", value = ""] = headers.cookie.split("=")
+      assert.match(name, /^purser_console_[\w-]{8}$/)
+      const [body = "", proof = ""] = value.split(".")
       const forged = Buffer.from(JSON.stringify({ actor: "eve", role: "operator", untilMs: 9e15 })).toString("base64url")
-      for (const value of [`${forged}.${proof}`, `${body}.${proof.slice(1)}`, body, `${body}.`]) {
-        assert.strictEqual((yield* ask("/api/session", { headers: { cookie: `purser_console=${value}` } })).status, 401)
+      for (const other of [`${forged}.${proof}`, `${body}.${proof.slice(1)}`, body, `${body}.`]) {
+        assert.strictEqual((yield* ask("/api/session", { headers: { cookie: `${name}=${other}` } })).status, 401)
       }
+      // One of another console on this host neither helps nor hurts.
+      const beside = yield* ask("/api/session", { headers: { cookie: `purser_console_another1=${forged}.${proof}; ${headers.cookie}` } })
+      assert.deepStrictEqual([beside.status, beside.json["actor"]], [200, "grace"])
       const out = yield* ask("/api/sign-out", { method: "POST", headers })
-      assert.match(out.headers.get("set-cookie") ?? "", /purser_console=;.*(?:Max-Age=0|1970)/)
+      assert.match(out.headers.get("set-cookie") ?? "", new RegExp(`${name}=;.*(?:Max-Age=0|1970)`))
+      for (const actor of ["x\ny", "\u001b[2J", "a\u202eb"]) {
+        const refused = yield* ask("/api/sign-in", { body: { token: secrets.operator, actor } })
+        assert.deepStrictEqual([refused.status, refused.headers.get("set-cookie")], [400, null], JSON.stringify(actor))
+        assert.strictEqual((yield* ask("/api/charging/pause", { body: { reason: `because ${actor}` }, headers: { authorization: `Bearer ${secrets.operator}` } })).status, 400)
+      }
+      // A header holds no more of it than this.
+      const named = { authorization: `Bearer ${secrets.operator}`, "x-purser-actor": "a\u009bb" }
+      assert.deepStrictEqual((({ json, status }) => [status, json["_tag"]])(yield* ask("/api/charging/pause", { body: pause, headers: named })), [403, "NotAllowed"])
     }))
 
   it.effect("no answer holds a key, a token or a password", () =>
@@ -160,7 +173,9 @@ it.effect("a sign-in ends after twelve hours, and a wrong token is answered slow
   Effect.gen(function*() {
     const access = yield* Access
     const cookie = yield* access.signIn(Redacted.make(secrets.viewer), "grace", "192.0.2.1")
-    const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers: { cookie: `purser_console=${cookie}` } }))
+    const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers: { cookie: `${access.cookieName}=${cookie}` } }))
+    const [other] = [yield* Effect.provide(Access, Access.layer({ ...locked, viewerToken: Redacted.make("another-token-of-tests") }))]
+    assert.notStrictEqual(other.cookieName, access.cookieName)
     assert.strictEqual((yield* access.identify(request))?.actor, "grace")
     yield* TestClock.adjust("11 hours")
     assert.strictEqual((yield* access.identify(request))?.role, "viewer")
@@ -184,7 +199,8 @@ describe("the console's settings", () => {
     ["PURSER_CONSOLE_TOKEN", { PURSER_CONSOLE_HOST: "0.0.0.0" }],
     ["PURSER_CONSOLE_HOST", { PURSER_CONSOLE_HOST: "0.0.0.0", PURSER_CONSOLE_TOKEN: "a-long-enough-token" }],
     ["PURSER_CONSOLE_TOKEN", { PURSER_CONSOLE_TOKEN: "short" }],
-    ["PURSER_CONSOLE_VIEWER_TOKEN", { PURSER_CONSOLE_VIEWER_TOKEN: "short" }]
+    ["PURSER_CONSOLE_VIEWER_TOKEN", { PURSER_CONSOLE_VIEWER_TOKEN: "short" }],
+    ["PURSER_CONSOLE_VIEWER_TOKEN", { PURSER_CONSOLE_TOKEN: "a-long-enough-token", PURSER_CONSOLE_VIEWER_TOKEN: "a-long-enough-token" }]
   ] as const
   for (const [setting, keys] of refused) {
     it.effect(`refuse ${JSON.stringify(keys)}`, () =>

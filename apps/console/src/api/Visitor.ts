@@ -1,6 +1,6 @@
 /** Who made a request, as far as the console lets them in. */
 import { Context } from "effect"
-import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
+import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { BadRequest, NotAllowed, SignInNeeded } from "./ConsoleError.ts"
 
 /** What somebody may do: look, or act as well. */
@@ -19,8 +19,8 @@ export interface VisitorInfo {
 /** The visitor of the request at hand. */
 export class Visitor extends Context.Service<Visitor, VisitorInfo>()("@purser/console/Visitor") {}
 
-/** The name of the cookie that a sign-in sets. */
-export const cookieName = "purser_console"
+/** How the name of the cookie that a sign-in sets begins; its end tells consoles of one host apart. */
+export const cookiePrefix = "purser_console"
 
 /** The header that proves that a request comes from the console's own page. */
 export const csrfHeader = "x-purser-csrf"
@@ -31,7 +31,9 @@ export const actorHeader = "x-purser-actor"
 /** Lets in who may come in, and lets act who may act: a viewer may only read, and every act needs its proof. */
 export class Door extends HttpApiMiddleware.Service<Door, { provides: Visitor; requires: never }>()("@purser/console/Door", {
   security: {
-    cookie: HttpApiSecurity.apiKey({ key: cookieName, in: "cookie" }),
+    cookie: HttpApiSecurity.apiKey({ key: cookiePrefix, in: "cookie" }).pipe(
+      HttpApiSecurity.annotate(OpenApi.Description, "The cookie that a sign-in sets; its name has an end that the console chooses.")
+    ),
     bearer: HttpApiSecurity.bearer
   },
   error: [SignInNeeded, NotAllowed]

@@ -7,7 +7,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Access } from "../../Access.ts"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
 import { SignInNeeded } from "../../api/ConsoleError.ts"
-import { cookieName, Visitor } from "../../api/Visitor.ts"
+import { Visitor } from "../../api/Visitor.ts"
 import { LiveFeed } from "../../LiveFeed.ts"
 import { ProcessorDesk } from "../../ProcessorDesk.ts"
 import { VaultRoom } from "../../VaultRoom.ts"
@@ -22,10 +22,10 @@ export const signIn = HttpApiBuilder.group(ConsoleApi, "signIn", Effect.fnUntrac
       const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
       const value = yield* access.signIn(payload.token, payload.actor, Option.getOrElse(remoteAddress, () => ""))
       if (value === undefined) return yield* new SignInNeeded({ message: "this token opens nothing" })
-      yield* HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.setCookie(response, cookieName, value, access.cookie)))
+      yield* HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.setCookie(response, access.cookieName, value, access.cookie)))
     }))
     .handle("signOut", () =>
-      HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.expireCookie(response, cookieName, access.cookie))))
+      HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.expireCookie(response, access.cookieName, access.cookie))))
 }))
 
 /** The session. */
