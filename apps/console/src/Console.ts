@@ -32,9 +32,10 @@ const Api = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/openapi.json" }).p
   Layer.provide([Guard.layerDoor, Guard.layerLegible])
 )
 
+const missing = HttpServerResponse.text("there is no such page", { status: 404 })
+
 const Page = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const { file } = yield* WebFiles
-  const missing = HttpServerResponse.text("there is no such page", { status: 404 })
   const docs = HttpServerResponse.text(apiPage(OpenApi.fromApi(ConsoleApi)), { contentType: "text/html; charset=utf-8" })
   yield* router.add("GET", "/docs", Effect.succeed(docs))
   yield* router.add("GET", "/docs.css", Effect.succeed(HttpServerResponse.text(apiStyle, { contentType: "text/css; charset=utf-8" })))
@@ -53,7 +54,7 @@ export type Handle = Effect.Effect<HttpServerResponse.HttpServerResponse, never,
 export class Console extends Context.Service<Console, {
   /** Answers by the path of the request. */
   readonly handle: Handle
-  /** Answers for requests under a path, for example `/purser`; the bare path is sent to the one with a slash. */
+  /** Answers for requests under a path, for example `/purser`; the bare path is sent to the one with a slash, and any other is not there. */
   readonly handleUnder: (path: string) => Handle
   /** Lets go of those who follow what moves: to be called when the server begins to close. */
   readonly close: Effect.Effect<void>
@@ -70,6 +71,7 @@ export class Console extends Context.Service<Console, {
         handleUnder: (path) =>
           Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
             const rest = request.url.slice(path.length)
+            if (!request.url.startsWith(path) || !/^(?:$|[/?])/.test(rest)) return Effect.succeed(missing)
             if (rest === "" || rest.startsWith("?")) return Effect.succeed(HttpServerResponse.redirect(`${path}/`, { status: 308 }))
             return Effect.provideService(handle, HttpServerRequest.HttpServerRequest, request.modify({ url: rest }))
           })

@@ -33,6 +33,11 @@ layer(world(known), { timeout: 60_000, excludeTestServices: true })("a console i
       const own = yield* ask("/own")
       assert.deepStrictEqual([own.status, own.text, own.csp], [200, "mine", null])
       assert.deepStrictEqual((({ location, status }) => [status, location])(yield* ask("/ops/purser")), [308, "/ops/purser/"])
+      // Whoever hands it all requests gets no address of ours for a stranger's.
+      const alone = yield* Console.webHandler("/ops/purser")
+      for (const path of ["/", "/shop", "/ops", "/ops/pursers", "/ops/purser-of-mine/"]) {
+        assert.strictEqual((yield* Effect.promise(() => alone(new Request(`http://shop.example${path}`)))).status, 404, path)
+      }
       const page = yield* ask("/ops/purser/")
       // What the page loads is named from where it stands.
       for (const [, source] of page.text.matchAll(/(?:src|href)="([^"]+)"/g)) assert.match(source!, /^(?:\.\/|docs)/)
