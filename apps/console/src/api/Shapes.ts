@@ -45,7 +45,9 @@ export const Run = Schema.Struct({
   present: Schema.Int,
   /** What may be done with it now, and where that is less than one would expect, why. */
   acts: Schema.Array(Schema.Literals(["pause", "resume", "cancel"])),
-  whyNot: NullText
+  whyNot: NullText,
+  /** What its state does not tell: that nobody is there who would work on it. */
+  abandoned: NullText
 })
 export type Run = typeof Run.Type
 
@@ -101,6 +103,8 @@ export const RunView = Schema.Struct({
   settledPerSecond: Schema.Finite,
   /** Null where nothing settles. */
   leftMs: NullTime,
+  /** Whether it waits for a person, by its own pause or the switch. */
+  held: Schema.Boolean,
   pauses: Schema.Array(Pause),
   atMs: Schema.Finite
 })

@@ -20,7 +20,7 @@ const RunList = ({ chosen, now, runs }: { readonly runs: ReadonlyArray<Run>; rea
         <a href={to("runs", run.runId)} aria-current={run.runId === chosen ? "true" : undefined}>
           <span className="pick-name">{nameOf(run)}</span>
           <State state={run.state} />
-          <span className="dim num">{count(run.rows)} rows</span>
+          <span className="dim num">{count(run.rows)} rows{run.abandoned === null ? "" : ", nobody is there"}</span>
           <Ago ms={run.begunAtMs} now={now} />
         </a>
       </li>
@@ -73,6 +73,7 @@ const Detail = ({ runId }: { readonly runId: string }) => {
   const rows = Math.max(run.rows, shares.reduce((sum, { n }) => sum + n, 0))
   const settled = rows - view.open
   const isOver = view.open === 0
+  const before = view.groups.reduce((sum, { settledBefore }) => sum + settledBefore, 0)
   return (
     <article className="detail" aria-label={`Run ${nameOf(run)}`}>
       <Head title={nameOf(run)}>
@@ -80,12 +81,15 @@ const Detail = ({ runId }: { readonly runId: string }) => {
         <div className="acts"><Acts run={run} refresh={refresh} /><PauseAll done={refresh} /></div>
       </Head>
       <Problem failed={failed} />
+      {run.abandoned === null ? null : <p className="problem">{run.abandoned.slice(0, 1).toUpperCase()}{run.abandoned.slice(1)}.</p>}
       {run.whyNot === null ? null : <p className="sub dim">{run.acts.length === 0 ? "Nothing can be done with this run from here" : "Not all can be done with this run from here"}: {run.whyNot}.</p>}
       <p className="sub dim"><code className="id" title={run.runId}>{run.runId}</code> begun <Time ms={run.begunAtMs} now={view.atMs} />{run.runner === null ? null : <> on {run.runner}</>}{run.step === null ? null : <>, at {run.step}</>}{run.detail === null ? null : <>: {run.detail}</>}</p>
       <dl className="figures">
-        <Figure name="Settled" note={<>{count(settled)} of {count(rows)} rows</>}>{percent(settled, rows)}</Figure>
-        <Figure name="Rate" note="over the last minute">{rate(view.settledPerSecond)}</Figure>
-        <Figure name="Time left" note={view.leftMs === null ? (isOver ? "nothing is open" : "nothing settles") : <>about <Time ms={view.atMs + view.leftMs} now={view.atMs} /></>}>{view.leftMs === null ? "–" : span(view.leftMs)}</Figure>
+        {rows > 0 && before === rows
+          ? <Figure name="Charged" note={`all ${count(rows)} rows were settled before`}>nothing new</Figure>
+          : <Figure name="Settled" note={<>{count(settled)} of {count(rows)} rows</>}>{percent(settled, rows)}</Figure>}
+        <Figure name="Rate" note={view.held ? "held" : "over the last minute"}>{view.held ? "–" : rate(view.settledPerSecond)}</Figure>
+        <Figure name="Time left" note={view.held ? "held" : view.leftMs === null ? (isOver ? "nothing is open" : "nothing settles") : <>about <Time ms={view.atMs + view.leftMs} now={view.atMs} /></>}>{view.leftMs === null ? "–" : span(view.leftMs)}</Figure>
         <Figure name="Received" note={receivedText(view).length > 1 ? receivedText(view).slice(1).map(([code, minor]) => `${amount(minor, code)} ${code.toUpperCase()}`).join(", ") : undefined}>
           {receivedText(view).slice(0, 1).map(([code, minor]) => <Amount key={code} minor={minor} code={code} />)}{receivedText(view).length === 0 ? "–" : null}
         </Figure>
@@ -93,13 +97,13 @@ const Detail = ({ runId }: { readonly runId: string }) => {
       <StackBar label="Rows by state" shares={shares} />
       <StackChart slices={view.slices} />
       <Part title="By state">
-        <Table label="Rows of the run by state" rows={view.groups.toSorted((a, b) => a.currency.localeCompare(b.currency) || orderOf(a.state) - orderOf(b.state))} keyOf={({ billingPeriod, currency, namespace, state }) => `${namespace} ${billingPeriod} ${currency} ${state}`} columns={[
+        <Table compact label="Rows of the run by state" rows={view.groups.toSorted((a, b) => a.currency.localeCompare(b.currency) || orderOf(a.state) - orderOf(b.state))} keyOf={({ billingPeriod, currency, namespace, state }) => `${namespace} ${billingPeriod} ${currency} ${state}`} columns={[
           { name: "State", show: ({ state }) => <State state={state} /> },
           { name: "Period", show: ({ billingPeriod, state }) => state === "conflict" ? <a href={to("attention")}>{billingPeriod}</a> : state === "staged" ? billingPeriod : <a href={to("charges", undefined, { period: billingPeriod, state })}>{billingPeriod}</a> },
           { name: "Rows", number: true, show: (group) => count(group.rows) },
           { name: "Billed", number: true, show: ({ amountMinor, currency }) => <Amount minor={amountMinor} code={currency} /> },
           { name: "Received", number: true, show: ({ currency, receivedMinor }) => <Amount minor={receivedMinor} code={currency} /> },
-          { name: "Before this run", number: true, show: ({ settledBefore }) => settledBefore === 0 ? <span className="dim">–</span> : count(settledBefore) }
+          ...(before === 0 ? [] : [{ name: "Before this run", number: true, show: ({ settledBefore }: RunView["groups"][number]) => settledBefore === 0 ? <span className="dim">–</span> : count(settledBefore) }])
         ]} />
       </Part>
       {view.caps.length === 0 ? null : <Part title="Caps"><div className="gauges">{view.caps.map((cap) => <CapGauge key={`${cap.namespace} ${cap.billingPeriod} ${cap.currency}`} cap={cap} />)}</div></Part>}

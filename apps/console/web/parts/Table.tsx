@@ -15,14 +15,16 @@ interface TableProps<A> {
   readonly rows: ReadonlyArray<A>
   readonly columns: ReadonlyArray<Column<A>>
   readonly keyOf: (row: A) => string
+  /** Its cards have two columns in a line: for tables of few words. */
+  readonly compact?: boolean
 }
 
 const classOf = (column: { readonly number?: boolean; readonly wide?: boolean }) => [column.number === true ? "right" : "", column.wide === true ? "wide" : ""].join(" ").trim() || undefined
 
 /** A table with a name. */
-export const Table = <A,>({ columns, keyOf, label, rows }: TableProps<A>) => (
+export const Table = <A,>({ columns, compact, keyOf, label, rows }: TableProps<A>) => (
   <div className="scroll" tabIndex={0} role="group" aria-label={label}>
-    <table className="cards">
+    <table className={compact === true ? "cards compact" : "cards"}>
       <thead><tr>{columns.map((column) => <th key={column.name} scope="col" className={classOf(column)}>{column.name}</th>)}</tr></thead>
       <tbody>
         {rows.map((row) => <tr key={keyOf(row)}>{columns.map((column) => <td key={column.name} data-name={column.name} className={classOf(column)}><div>{column.show(row)}</div></td>)}</tr>)}

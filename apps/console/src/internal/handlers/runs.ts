@@ -2,15 +2,16 @@
  * Runs, and the switch that stops charging. The register of runs knows names, states and acts; the run book and the ledger
  * know the numbers. A run of which the register does not know is stopped where it was begun, or by the switch.
  */
-import { ChargePause, type RunLine, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap, standingOf } from "@purser/core"
-import { actsOn } from "@purser/engine"
+import { ChargePause, isRunOver, type RunLine, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap, standingOf, WorkerBook } from "@purser/core"
+import { actsOn, isGoneOn } from "@purser/engine"
 import { Cache, Clock, Duration, Effect, Exit, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
 import { ActRefused, type Away, NotThere } from "../../api/ConsoleError.ts"
 import type { Run } from "../../api/Shapes.ts"
 import { type RunDeed, RunDesk } from "../../RunDesk.ts"
-import { away, makePerform } from "../perform.ts"
+import { away, changedOr, makePerform } from "../perform.ts"
+import { abandonedOf, type Book } from "../workerLife.ts"
 
 const slices = 60
 const openStates = new Set(["staged", "planned", "claimed", "attached"])
@@ -22,13 +23,13 @@ const whyNotOf = (record: RunRecord | undefined, line: RunLine): string | null =
     case "canceling":
       return "it is being given up: what was sent settles, and nothing more is sent"
     case "interrupted":
-      return "the command that had it in hand is gone, so that nobody would pause or resume it: the same command goes on with it, and nothing is charged twice"
+      return isGoneOn(record) ? null : "the command that had it in hand is gone, so that nobody would pause or resume it: the same command goes on with it, and nothing is charged twice"
     default:
       return null
   }
 }
 
-const runOf = (line: RunLine, record: RunRecord | undefined): Run => ({
+const runOf = (line: RunLine, record: RunRecord | undefined, book: Book): Run => ({
   ...line,
   name: record?.name ?? null,
   state: record === undefined ? line.state : standingOf(record),
@@ -37,7 +38,8 @@ const runOf = (line: RunLine, record: RunRecord | undefined): Run => ({
   runner: record?.runner ?? null,
   finishedAtMs: record === undefined ? line.finishedAtMs : record.endedAtMs ?? line.finishedAtMs,
   acts: record === undefined ? [] : actsOn(record),
-  whyNot: whyNotOf(record, line)
+  whyNot: whyNotOf(record, line),
+  abandoned: abandonedOf(record, book)
 })
 
 /** A run that is registered and has no rows yet. */
@@ -52,6 +54,7 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
   const pause = yield* ChargePause
   const cap = yield* SpendCap
   const perform = yield* makePerform
+  const book = yield* Effect.cachedWithTTL(Effect.mapError((yield* WorkerBook).list, away), Duration.seconds(1))
 
   // One look reads all rows of a run: the longer it takes, the longer its answer is good.
   const views = yield* Cache.makeWith(
@@ -78,11 +81,12 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
       const lines = yield* Effect.mapError(stats.list(query.before ?? null, query.limit ?? 50), away)
       const records = new Map((yield* Effect.mapError(registry.list({ limit: 500 }), away)).map((record) => [record.runId, record]))
       const known = new Set(lines.map(({ runId }) => runId))
+      const workers = yield* book
       const waiting = query.before === undefined
-        ? [...records.values()].filter(({ runId, state }) => !known.has(runId) && state === "waiting").map((record) => runOf(waitingLine(record), record))
+        ? [...records.values()].filter(({ runId, state }) => !known.has(runId) && state === "waiting").map((record) => runOf(waitingLine(record), record, workers))
         : []
       return {
-        runs: [...waiting, ...lines.map((line) => runOf(line, records.get(line.runId)))],
+        runs: [...waiting, ...lines.map((line) => runOf(line, records.get(line.runId), workers))],
         pauses: yield* Effect.mapError(pause.inForce, away),
         atMs: yield* Clock.currentTimeMillis
       }
@@ -103,6 +107,9 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
       const scopes = new Set(groups.map(({ billingPeriod, currency, namespace }) => JSON.stringify([namespace, billingPeriod, currency])))
       const caps = yield* Effect.mapError(cap.report(), away)
       return {
+      const pauses = yield* Effect.mapError(pause.inForce, away)
+      const standing = record === undefined ? undefined : standingOf(record)
+      const isSent = pauses.length === 0 && (standing === undefined ? line.finishedAtMs === null : standing !== "paused" && standing !== "canceling" && !isRunOver(standing))
         run: runOf(line, record),
         groups,
         slices: view?.slices ?? [],
@@ -110,8 +117,9 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
         events: record === undefined ? [] : yield* Effect.mapError(registry.events(record.runId), away),
         open,
         settledPerSecond,
-        leftMs: open === 0 || settledPerSecond === 0 ? null : open / settledPerSecond * 1000,
-        pauses: yield* Effect.mapError(pause.inForce, away),
+        leftMs: !isSent || open === 0 || settledPerSecond === 0 ? null : open / settledPerSecond * 1000,
+        held: open > 0 && (standing === "paused" || pauses.length > 0 && (standing === undefined || !isRunOver(standing))),
+        pauses,
         atMs
       }
     }))
