@@ -58,6 +58,7 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
       assert.strictEqual(yield* payments("decliner"), 1)
       const after = yield* api.charges.story({ params: { chargeKey } })
       assert.deepStrictEqual([after.charge.state, after.charge.receivedMinor, after.acts], ["succeeded", 2500, []])
+      assert.deepStrictEqual(after.objects.filter(({ role }) => role === "paid" || role === "the money's movement").map(({ kind, status }) => [kind, status]), [["PaymentIntent", "succeeded"], ["Charge", "succeeded"]])
       assert.isTrue(after.lines.some(({ detail, kind, who }) => kind === "operator" && who === "grace" && detail === "a new card (with pm_card_visa)"))
       const again = yield* Effect.flip(api.charges.retry({ params: { chargeKey }, payload: { reason: "once more" } }))
       assert.strictEqual(again._tag, "ActRefused")
@@ -65,7 +66,6 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
       const nobody = yield* Effect.flip(api.charges.story({ params: { chargeKey: "0".repeat(32) } }))
       assert.strictEqual(nobody._tag, "NotThere")
     }))
-      assert.deepStrictEqual(after.objects.filter(({ role }) => role === "paid" || role === "the money's movement").map(({ kind, status }) => [kind, status]), [["PaymentIntent", "succeeded"], ["Charge", "succeeded"]])
 
   it.effect("a quarantined charge is ended with a reason, gone on with, and paid once", () =>
     Effect.gen(function*() {
@@ -155,7 +155,27 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
       assert.strictEqual(set.text, "the cap is 24000.60 usd now")
       const { caps, events } = yield* api.caps.list()
       assert.deepStrictEqual(caps.map(({ capMinor }) => capMinor), [2_400_060n])
-      assert.deepStrictEqual([events[0]?.act, events[0]?.actor, events[0]?.reason], ["raised", "grace", "more customers"])
+      assert.deepStrictEqual([events[0]?.act, events[0]?.actor, events[0]?.reason, events[0]?.capBeforeMinor], ["raised", "grace", "more customers", 1_100_000n])
+      // What is used is not cut off by a slip of the hand; where it is meant, it is said.
+      const used = caps[0]!.reservedMinor
+      assert.isAbove(Number(used), 110)
+      const low = { ...scope, expectedTotal: "1.00", headroomPercent: 110, reason: "the month is over" }
+      const slip = yield* Effect.flip(api.caps.raise({ payload: low }))
+      assert.deepStrictEqual([slip._tag, /below the \S+ that are used/.test(slip.message)], ["ActRefused", true])
+      assert.strictEqual((yield* api.caps.raise({ payload: { ...low, belowUsed: true } })).text, "the cap is 1.10 usd now")
+      const { events: lowered } = yield* api.caps.list()
+      assert.deepStrictEqual([lowered[0]?.capBeforeMinor, lowered[0]?.capMinor], [2_400_060n, 110n])
+      // An act that finds everything as it was to be says so, to whoever does it and on the trail.
+      yield* api.caps.close({ payload: { ...scope, reason: "the month is over" } })
+      const again = [
+        yield* api.caps.raise({ payload: { ...low, belowUsed: true } }),
+        yield* api.caps.close({ payload: { ...scope, reason: "once more" } })
+      ]
+      assert.deepStrictEqual(again.map(({ text }) => text), ["the cap was 1.10 usd before (nothing changed)", "the cap was closed before (nothing changed)"])
+      yield* api.caps.reopen({ payload: { ...scope, reason: "late rows" } })
+      yield* api.caps.raise({ payload: { ...scope, expectedTotal: "20000.50", headroomPercent: 120, reason: "late rows" } })
+      const { acts } = yield* api.session.acts({ query: { limit: 20 } })
+      assert.deepStrictEqual(acts.filter(({ act }) => act.endsWith("nothing changed")).map(({ act, reason }) => [act, reason]), [["close cap: nothing changed", "once more"], ["set cap: nothing changed", "the month is over"]])
       for (const expectedTotal of ["1.234", "-1", "1,000", ""]) {
         const refused = yield* Effect.result(api.caps.raise({ payload: { ...scope, expectedTotal, headroomPercent: 110, reason: "a typing error" } }))
         assert.strictEqual(refused._tag, "Failure", expectedTotal)

@@ -37,8 +37,6 @@ const notOver: ReadonlyArray<RunState> = ["running", "paused", "canceling"]
 const goneOn = (runId: string) => `gone on with as run ${runId}`
 /** Whether another run has gone on with what an interrupted one had left. */
 export const isGoneOn = ({ detail }: Pick<RunRecord, "detail">): boolean => detail?.startsWith("gone on with as run ") === true
-const isProcess = Schema.is(Schema.Struct({ host: Schema.String, pid: Schema.Int }))
-const digestOf = ({ params }: RunRecord) => typeof params === "object" && params !== null && "digest" in params ? params.digest : undefined
 const sourceOf = ({ params }: RunRecord) => typeof params === "object" && params !== null && "file" in params ? params.file : undefined
 
 /** Runs of this process. Every method needs nothing. */

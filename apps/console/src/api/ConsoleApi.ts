@@ -129,7 +129,13 @@ const scope = { namespace: Name, billingPeriod: Name, currency: Name, reason: Re
 export class CapsGroup extends HttpApiGroup.make("caps")
   .add(HttpApiEndpoint.get("list", "/api/caps", { success: Shapes.Caps, error: reading }).annotateMerge(said("Caps with their history, and the pauses")))
   .add(HttpApiEndpoint.post("raise", "/api/caps/raise", {
-    payload: Schema.Struct({ ...scope, expectedTotal: Name, headroomPercent: Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 200 })) }),
+    payload: Schema.Struct({
+      ...scope,
+      expectedTotal: Name,
+      headroomPercent: Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 200 })),
+      /** A cap below what is used already is refused without it. */
+      belowUsed: Schema.optional(Schema.Boolean)
+    }),
     success: Shapes.Done, error: acting
   }).annotateMerge(said("Set a cap's figures anew; the expected total in the currency's major unit")))
   .add(HttpApiEndpoint.post("close", "/api/caps/close", { payload: Schema.Struct(scope), success: Shapes.Done, error: acting })
@@ -171,12 +177,6 @@ export class ReconcileGroup extends HttpApiGroup.make("reconcile")
   .annotateMerge(OpenApi.annotations({ title: "Reconcile" }))
 {}
 
-/** The API. */
-export class ConsoleApi extends HttpApi.make("purser-console")
-  .add(SignInGroup, SessionGroup, RunsGroup, ChargesGroup, AttentionGroup, CapsGroup, WorkersGroup, ReconcileGroup)
-  .annotateMerge(OpenApi.annotations({
-    title: "Purser console",
-    version: "0.1.0",
 const header = (name: string, description: string) => ({ name, in: "header", required: false, schema: { type: "string" }, description })
 /** What acts take in headers: no part of an act's own payload, and so none of its endpoint. */
 const actHeaders = [
@@ -194,7 +194,13 @@ const withActHeaders = (spec: Record<string, any>): Record<string, any> => ({
   }))
 })
 
+/** The API. */
+export class ConsoleApi extends HttpApi.make("purser-console")
+  .add(SignInGroup, SessionGroup, RunsGroup, ChargesGroup, AttentionGroup, CapsGroup, WorkersGroup, ReconcileGroup)
+  .annotateMerge(OpenApi.annotations({
+    title: "Purser console",
+    version: "0.1.0",
+    transform: withActHeaders,
     description: "What an operator's page reads and does. Amounts are integers of Stripe's minor units; sums are text of digits. Every act needs the operator's role and a reason, and is kept with its actor."
   }))
 {}
-    transform: withActHeaders,

@@ -101,7 +101,7 @@ export const RunView = Schema.Struct({
   /** Rows that are still to settle, and how many settled a second over the last minute. */
   open: Schema.Int,
   settledPerSecond: Schema.Finite,
-  /** Null where nothing settles. */
+  /** Null where nothing settles, and where nothing more is sent. */
   leftMs: NullTime,
   /** Whether it waits for a person, by its own pause or the switch. */
   held: Schema.Boolean,
@@ -271,6 +271,8 @@ export const CapEvent = Schema.Struct({
   expectedMinor: Schema.NullOr(Schema.BigInt),
   headroomPercent: Schema.NullOr(Schema.Int),
   capMinor: Schema.BigInt,
+  /** Before it; null at the beginning, and where the line before is not among those that are shown. */
+  capBeforeMinor: Schema.NullOr(Schema.BigInt),
   chargeKey: NullText,
   actor: NullText,
   reason: NullText

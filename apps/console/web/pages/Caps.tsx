@@ -1,4 +1,8 @@
 /** Caps and vault keys: how far each is used, how it came to its figures, and the switches. */
+import { capOf } from "@purser/core/CapFigures"
+import { parseCurrency } from "@purser/core/Currency"
+import { Money } from "@purser/core/Money"
+import { Result } from "effect"
 import { useContext } from "react"
 import type { Cap, Caps as CapsShape, Vaults as VaultsShape } from "../../src/api/Shapes.ts"
 import { useData } from "../data.ts"
@@ -10,6 +14,18 @@ import { Table } from "../parts/Table.tsx"
 import { to } from "../route.ts"
 
 const plain = (minor: bigint, code: string) => amount(minor, code).replaceAll(",", "")
+
+/** The cap that these figures make; undefined for what are none, which the console refuses. */
+const capMinorOf = (expected: string, headroom: string, code: string): bigint | undefined => {
+  const currency = parseCurrency(code)
+  if (currency === undefined || !/^\d+$/.test(headroom)) return undefined
+  const money = Money.fromDecimal(expected, currency, { maximumMinor: Number.MAX_SAFE_INTEGER, minimumMinor: 1 })
+  return Result.isSuccess(money) ? capOf(BigInt(money.success.amountMinor), Number(headroom)) : undefined
+}
+
+/** What was done to a cap, in a word; new figures by the way that the cap went. */
+const deedOf = ({ act, capBeforeMinor, capMinor }: CapsShape["events"][number]): string =>
+  act !== "raised" ? act : capBeforeMinor === null ? "set" : capMinor > capBeforeMinor ? "raised" : capMinor < capBeforeMinor ? "lowered" : "set anew"
 
 const CapCard = ({ cap, done }: { readonly cap: Cap; readonly done: () => void }) => {
   const { billingPeriod, currency, namespace } = cap
@@ -24,7 +40,13 @@ const CapCard = ({ cap, done }: { readonly cap: Cap; readonly done: () => void }
             { name: "expected", label: `Expected total, ${currency.toUpperCase()}`, required: true, value: plain(cap.expectedMinor, currency), hint: decimalsOf(currency) === 0 ? "whole units" : `up to ${decimalsOf(currency)} decimals` },
             { name: "headroom", label: "Headroom, percent", required: true, value: String(cap.headroomPercent), hint: "100 to 200" }
           ]}
-          act={(client, reason, { expected, headroom }) => client.caps.raise({ payload: { ...scope, expectedTotal: expected ?? "", headroomPercent: Number(headroom), reason } })} />
+          doubt={({ expected, headroom }) => {
+            const minor = capMinorOf(expected ?? "", headroom ?? "", currency)
+            return minor === undefined || minor >= cap.reservedMinor ? undefined
+              : `The cap would be ${amount(minor, currency)}, below the ${amount(cap.reservedMinor, currency)} that are used: nothing more would fit under it.`
+          }}
+          act={(client, reason, { expected, headroom }, isSure) =>
+            client.caps.raise({ payload: { ...scope, expectedTotal: expected ?? "", headroomPercent: Number(headroom), reason, ...(isSure ? { belowUsed: true } : {}) } })} />
         {cap.closed
           ? <Act quiet name="Reopen" done={done} explain="The period takes charges again, under the figures that the cap has." act={(client, reason) => client.caps.reopen({ payload: { ...scope, reason } })} />
           : <Act quiet danger name="Close" done={done} explain="The period takes no more charges. Room that is taken stays taken." act={(client, reason) => client.caps.close({ payload: { ...scope, reason } })} />}
@@ -113,10 +135,11 @@ export const Caps = () => {
           <Table label="History of the caps" rows={value.events} keyOf={({ position }) => String(position)} columns={[
             { name: "When", show: ({ atMs }) => <Time ms={atMs} /> },
             { name: "Cap", show: ({ billingPeriod, currency, namespace }) => <>{billingPeriod} {currency.toUpperCase()} <span className="dim">{namespace}</span></> },
-            { name: "What", show: ({ act }) => act },
+            { name: "What", show: (event) => deedOf(event) },
+            { name: "Cap before", number: true, show: ({ capBeforeMinor, capMinor, currency }) => <Amount minor={capBeforeMinor === capMinor ? null : capBeforeMinor} code={currency} /> },
             { name: "Cap then", number: true, show: ({ capMinor, currency }) => <Amount minor={capMinor} code={currency} /> },
             { name: "Who", show: ({ actor }) => actor ?? <span className="dim">–</span> },
-            { name: "Why", wide: true, show: ({ chargeKey, reason }) => <>{reason ?? <span className="dim">–</span>}{chargeKey === null ? null : <> <a href={to("charges", chargeKey)}>charge</a></>}</> }
+            { name: "Why", wide: true, show: ({ act, chargeKey, reason }) => <>{reason === null ? <span className="dim">–</span> : act === "opened" ? <a href={to("runs", reason.replace(/^run /, ""))}>{reason}</a> : reason}{chargeKey === null ? null : <> <a href={to("charges", chargeKey)}>charge</a></>}</> }
           ]} />
         )}
       </Part>

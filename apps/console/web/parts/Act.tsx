@@ -25,16 +25,21 @@ interface ActProps {
   /** What will happen, in a sentence. */
   readonly explain: ReactNode
   readonly fields?: ReadonlyArray<Field>
-  readonly act: (client: ConsoleClient["Service"], reason: string, fields: Readonly<Record<string, string>>) => Effect.Effect<{ readonly text: string }, unknown>
+  /** What speaks against these fields, if anything does: it is asked about before it is done. */
+  readonly doubt?: (fields: Readonly<Record<string, string>>) => string | undefined
+  /** `isSure`: the doubt was answered. */
+  readonly act: (client: ConsoleClient["Service"], reason: string, fields: Readonly<Record<string, string>>, isSure: boolean) => Effect.Effect<{ readonly text: string }, unknown>
   readonly done?: () => void
   readonly danger?: boolean
   readonly quiet?: boolean
 }
 
-const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActProps & { readonly close: () => void }) => {
+const Dialog = ({ act, close, danger, done, doubt, explain, fields = [], name }: ActProps & { readonly close: () => void }) => {
   const ref = useRef<HTMLDialogElement>(null)
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState("")
+  /** What was asked; sent off once more with the same doubt, it is meant. */
+  const [doubtful, setDoubtful] = useState<string>()
   const toast = useContext(ToastContext)
   const id = useId()
   useEffect(() => ref.current?.showModal(), [])
@@ -45,9 +50,13 @@ const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActPro
     const form = new FormData(event.currentTarget)
     // A record is of one line.
     const text = (field: string) => String(form.get(field) ?? "").replaceAll(/\s+/g, " ").trim()
-    setBusy(true)
+    const given = Object.fromEntries(fields.map((field) => [field.name, text(field.name)]))
+    const doubted = doubt?.(given)
     setProblem("")
-    const called = await call((client) => act(client, text("reason"), Object.fromEntries(fields.map((field) => [field.name, text(field.name)]))), "act")
+    setDoubtful(doubted)
+    if (doubted !== doubtful && doubted !== undefined) return
+    setBusy(true)
+    const called = await call((client) => act(client, text("reason"), given, doubted !== undefined), "act")
     setBusy(false)
     if (!called.ok) {
       setProblem(called.failed.message)
@@ -78,9 +87,10 @@ const Dialog = ({ act, close, danger, done, explain, fields = [], name }: ActPro
           <textarea name="reason" required minLength={3} maxLength={500} rows={2} />
         </label>
         {problem === "" ? null : <p className="problem" role="alert">{problem}</p>}
+        {doubtful === undefined ? null : <p className="problem" role="alert">{doubtful} Is that meant?</p>}
         <div className="buttons">
           <button type="button" className="button" onClick={leave} disabled={busy}>Leave it</button>
-          <button type="submit" className={`button ${danger === true ? "danger" : "main"}`} disabled={busy}>{busy ? "…" : name}</button>
+          <button type="submit" className={`button ${danger === true ? "danger" : "main"}`} disabled={busy}>{busy ? "…" : doubtful === undefined ? name : "That is meant"}</button>
         </div>
       </form>
     </dialog>

@@ -1,13 +1,24 @@
 /** Caps with their history, and the vault keys of the spend-cap proxy. */
-import { type BillingPeriod, type CapScope, ChargePause, Money, OperatorTrail, parseCurrency, SpendCap, type SpendCapError } from "@purser/core"
+import { type BillingPeriod, type CapEvent, capOf, type CapScope, ChargePause, Money, OperatorTrail, parseCurrency, SpendCap, type SpendCapError } from "@purser/core"
 import { Effect, Result } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
 import { ActRefused, NotThere } from "../../api/ConsoleError.ts"
 import { VaultRoom } from "../../VaultRoom.ts"
-import { away, makePerform } from "../perform.ts"
+import { away, changedOr, makePerform } from "../perform.ts"
 
 const linesMax = 200
+
+/** Each line with the cap as the line before left it; null where that one is not among them. The newest is first. */
+const withBefore = (events: ReadonlyArray<CapEvent>) => {
+  const caps = new Map<string, bigint>()
+  return events.toReversed().map((event) => {
+    const scope = JSON.stringify([event.namespace, event.billingPeriod, event.currency])
+    const before = caps.get(scope) ?? null
+    caps.set(scope, event.capMinor)
+    return { ...event, capBeforeMinor: before }
+  }).toReversed()
+}
 
 /** What the keeper of the caps says is a refusal, unless it is away. */
 const refusal = (error: SpendCapError) => error.reason._tag === "CapUnavailable" ? away(error) : new ActRefused({ message: error.message })
@@ -31,11 +42,16 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "caps", Effect.fnUntraced(
   const room = Effect.mapError(Effect.fromOption(vaults), () => noRoom)
   const nameOf = (of: { readonly namespace: string; readonly billingPeriod: string; readonly currency: string }) => `${of.namespace} ${of.billingPeriod} ${of.currency}`
 
+  /** The cap as it stands, for what an act would change. */
+  const standing = (scope: CapScope) =>
+    Effect.map(Effect.mapError(cap.report(scope.billingPeriod), refusal), (caps) =>
+      caps.find(({ currency, namespace }) => namespace === scope.namespace && currency === scope.currency))
+
   return handlers
     .handle("list", () =>
       Effect.all({
         caps: cap.report(),
-        events: trail.capEvents(undefined, linesMax),
+        events: Effect.map(trail.capEvents(undefined, linesMax), withBefore),
         pauses: pause.inForce,
         pauseEvents: trail.pauseEvents(50)
       }).pipe(Effect.mapError(away)))
@@ -46,20 +62,34 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "caps", Effect.fnUntraced(
           const scope = yield* scopeOf(payload)
           const expected = Money.fromDecimal(payload.expectedTotal, scope.currency, { maximumMinor: Number.MAX_SAFE_INTEGER, minimumMinor: 1 })
           if (Result.isFailure(expected)) return yield* new ActRefused({ message: expected.failure.message })
+          const before = yield* standing(scope)
+          const capMinor = capOf(BigInt(expected.success.amountMinor), payload.headroomPercent)
+          const money = (minor: bigint) => Money.formatMinor(minor, scope.currency)
+          if (before !== undefined && capMinor < before.reservedMinor && payload.belowUsed !== true) {
+            return yield* new ActRefused({ message: `the cap would be ${money(capMinor)} ${scope.currency}, below the ${money(before.reservedMinor)} that are used, and nothing more would fit: say belowUsed if that is meant` })
+          }
           const figures = yield* Effect.mapError(
             cap.raise({ ...scope, expectedMinor: BigInt(expected.success.amountMinor), headroomPercent: payload.headroomPercent, actor, reason: payload.reason }),
             refusal
           )
-          return `the cap is ${Money.formatMinor(figures.capMinor, scope.currency)} ${scope.currency} now`
+          const isSame = before !== undefined && before.expectedMinor === figures.expectedMinor && before.headroomPercent === figures.headroomPercent
+          return changedOr(!isSame, `the cap is ${money(figures.capMinor)} ${scope.currency} now`, `the cap was ${money(figures.capMinor)} ${scope.currency} before`)
         })
       ))
     .handle("close", ({ payload }) =>
-      perform({ act: "close cap", subject: nameOf(payload), reason: payload.reason }, () =>
-        Effect.flatMap(scopeOf(payload), (scope) => Effect.mapBoth(cap.close(scope), { onFailure: refusal, onSuccess: () => "the cap takes no more charges" }))))
+      perform({ act: "close cap", subject: nameOf(payload), reason: payload.reason }, Effect.fnUntraced(function*() {
+        const scope = yield* scopeOf(payload)
+        const before = yield* standing(scope)
+        yield* Effect.mapError(cap.close(scope), refusal)
+        return changedOr(before?.closed !== true, "the cap takes no more charges", "the cap was closed before")
+      })))
     .handle("reopen", ({ payload }) =>
-      perform({ act: "reopen cap", subject: nameOf(payload), reason: payload.reason }, (actor) =>
-        Effect.flatMap(scopeOf(payload), (scope) =>
-          Effect.mapBoth(cap.reopen({ ...scope, actor, reason: payload.reason }), { onFailure: refusal, onSuccess: () => "the cap takes charges again" }))))
+      perform({ act: "reopen cap", subject: nameOf(payload), reason: payload.reason }, Effect.fnUntraced(function*(actor) {
+        const scope = yield* scopeOf(payload)
+        const before = yield* standing(scope)
+        yield* Effect.mapError(cap.reopen({ ...scope, actor, reason: payload.reason }), refusal)
+        return changedOr(before?.closed !== false, "the cap takes charges again", "the cap was open before")
+      })))
     .handle("vaults", () =>
       Effect.gen(function*() {
         const { log, vaults } = yield* (yield* room).look

@@ -71,17 +71,18 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
   const act = (deed: RunDeed, runId: string, reason: string) =>
     perform({ act: `${deed} run`, subject: runId, reason }, Effect.fnUntraced(function*(actor) {
       if (Option.isNone(desk)) return yield* noDesk
+      const before = yield* Effect.mapError(registry.find(runId), away)
       const run = yield* desk.value.act(deed, runId, actor, reason)
       yield* Cache.invalidate(views, run.runId)
-      return `${run.name} is ${run.state}`
+      return changedOr(before?.state !== run.state, `${run.name} is ${run.state}`, `${run.name} was ${run.state} before`)
     }))
 
   return handlers
     .handle("list", Effect.fnUntraced(function*({ query }) {
       const lines = yield* Effect.mapError(stats.list(query.before ?? null, query.limit ?? 50), away)
       const records = new Map((yield* Effect.mapError(registry.list({ limit: 500 }), away)).map((record) => [record.runId, record]))
-      const known = new Set(lines.map(({ runId }) => runId))
       const workers = yield* book
+      const known = new Set(lines.map(({ runId }) => runId))
       const waiting = query.before === undefined
         ? [...records.values()].filter(({ runId, state }) => !known.has(runId) && state === "waiting").map((record) => runOf(waitingLine(record), record, workers))
         : []
@@ -106,11 +107,11 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
       const settledPerSecond = settled / seconds
       const scopes = new Set(groups.map(({ billingPeriod, currency, namespace }) => JSON.stringify([namespace, billingPeriod, currency])))
       const caps = yield* Effect.mapError(cap.report(), away)
-      return {
       const pauses = yield* Effect.mapError(pause.inForce, away)
       const standing = record === undefined ? undefined : standingOf(record)
       const isSent = pauses.length === 0 && (standing === undefined ? line.finishedAtMs === null : standing !== "paused" && standing !== "canceling" && !isRunOver(standing))
-        run: runOf(line, record),
+      return {
+        run: runOf(line, record, yield* book),
         groups,
         slices: view?.slices ?? [],
         caps: caps.filter(({ billingPeriod, currency, namespace }) => scopes.has(JSON.stringify([namespace, billingPeriod, currency]))),
@@ -130,12 +131,12 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
       perform({ act: "pause", subject: "charging", reason }, (actor) =>
         Effect.mapBoth(pause.pause({ cause: "person", actor, reason }), {
           onFailure: away,
-          onSuccess: (changed) => changed ? "charging is paused" : "charging was paused before; that pause stands"
+          onSuccess: (changed) => changedOr(changed, "charging is paused", "charging was paused before; that pause stands")
         })))
     .handle("resumeCharging", ({ payload: { reason } }) =>
       perform({ act: "resume", subject: "charging", reason }, (actor) =>
         Effect.mapBoth(Effect.all([pause.resume({ cause: "person", actor, reason }), pause.resume({ cause: "outage", actor, reason })]), {
           onFailure: away,
-          onSuccess: (ended) => ended.includes(true) ? "charging goes on" : "charging was not paused"
+          onSuccess: (ended) => changedOr(ended.includes(true), "charging goes on", "charging was not paused")
         })))
 }))
