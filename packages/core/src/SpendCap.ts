@@ -40,8 +40,8 @@ export interface CapReport extends CapScope {
 export class SpendCap extends Context.Service<SpendCap, {
   /** Where the caps are; see `Ledger`. */
   readonly store?: object
-  /** Opens a cap. The same figures again change nothing; other figures are `CapAlreadyOpen`. */
-  readonly open: (input: CapScope & { readonly expectedMinor: bigint; readonly headroomPercent: number }) => Effect.Effect<CapReport, SpendCapError>
+  /** Opens a cap. The same figures again change nothing; other figures are `CapAlreadyOpen`. `runId`: the run that it is opened for, kept in its history. */
+  readonly open: (input: CapScope & { readonly expectedMinor: bigint; readonly headroomPercent: number; readonly runId?: string }) => Effect.Effect<CapReport, SpendCapError>
   /**
    * Takes room for one charge, keyed by its key: a second reserve of the same key takes no more. The reservation
    * carries the highest attempt that reserved, so that the late release of an earlier attempt cannot undo a later one.

@@ -97,7 +97,7 @@ export class BillingRun extends Context.Service<BillingRun, {
         if (changed.length > 0) return yield* new RunError({ reason: new TermsChanged({ source: late.source, rows: changed.length, line: changed[0]! }) })
       })
 
-      const openCaps = Effect.fnUntraced(function*(check: RunCheck, decisions: ReadonlyArray<CapDecision>, overCap: "refuse" | "fits", dryRun: boolean) {
+      const openCaps = Effect.fnUntraced(function*(runId: string, check: RunCheck, decisions: ReadonlyArray<CapDecision>, overCap: "refuse" | "fits", dryRun: boolean) {
         for (const { cap: open, total } of check.totals) {
           const expected = decisions.find(({ scope }) => same(scope, total))?.expected
           const capMinor = expected === undefined ? open?.capMinor ?? 0n : capOf(expected.expectedMinor, expected.headroomPercent)
@@ -115,7 +115,7 @@ export class BillingRun extends Context.Service<BillingRun, {
         }
         if (dryRun) return
         for (const { expected, scope } of decisions) {
-          if (expected !== undefined) yield* cap.open({ ...scope, ...expected })
+          if (expected !== undefined) yield* cap.open({ ...scope, ...expected, runId })
         }
       })
 
@@ -128,7 +128,7 @@ export class BillingRun extends Context.Service<BillingRun, {
           if (input.extends !== undefined) yield* refuseChanged(input.extends, input)
           const check = yield* checkTotals(input)
           const decisions = yield* input.decide(check)
-          yield* openCaps(check, decisions, input.overCap ?? "refuse", input.dryRun === true)
+          yield* openCaps(input.extends ?? input.runId, check, decisions, input.overCap ?? "refuse", input.dryRun === true)
           const rows = check.totals.reduce((sum, { total }) => sum + total.rows, 0)
           if (input.dryRun === true) {
             yield* book.discard(input.runId)

@@ -93,6 +93,7 @@ const statements = Effect.gen(function*() {
     { name: "attention: end quarantine", sql: Attention.endQuarantine, params: [text(key!.charge_key), text("ada"), text("x")] },
     { name: "trail: acts", sql: Trail.acts, params: [null, integer(100)] },
     { name: "trail: acts on a charge", sql: Trail.actsOn, params: [text(key!.charge_key), integer(100)] },
+    { name: "trail: history of the caps", sql: Trail.capEvents, params: [null, integer(200)] },
     { name: "story: calls to Stripe", sql: Calls.of, params: [text(key!.charge_key), integer(500)] },
     { name: "story: runs of a charge", sql: RunStats.runsOf, params: [text(key!.charge_key), integer(50)] },
     { name: "workers", sql: Workers.list, params: [integer(20_000)] },

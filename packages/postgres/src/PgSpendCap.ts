@@ -133,7 +133,7 @@ const make = Effect.fnUntraced(function*(options: PgSpendCapOptions) {
     store: sql,
     open: Effect.fnUntraced(function*(input) {
       const capMinor = capOf(input.expectedMinor, input.headroomPercent)
-      const params = [...scope(input), input.expectedMinor, integer(input.headroomPercent), capMinor]
+      const params = [...scope(input), input.expectedMinor, integer(input.headroomPercent), capMinor, text(input.runId === undefined ? null : `run ${input.runId}`)]
       // The insert of another process may be too young for the statement's snapshot to show: the second look sees it.
       let rows = yield* caps("open", Sql.open, params)
       if (rows.length === 0) rows = yield* caps("open", Sql.open, params)

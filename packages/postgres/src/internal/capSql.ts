@@ -15,14 +15,14 @@ from purser.reserve($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[
 /** keys, attempts */
 export const release = `select purser.release($1::text[], $2::integer[])`
 
-/** namespace, period, currency, expected, headroom, cap. No row: another writer was first, ask again. */
+/** namespace, period, currency, expected, headroom, cap, reason or null. No row: another writer was first, ask again. */
 export const open = `with n as (
   insert into purser.caps (namespace, billing_period, currency, expected_minor, headroom_percent, cap_minor)
   values ($1::text, $2::text, $3::text, $4::bigint, $5::integer, $6::bigint)
   on conflict (namespace, billing_period, currency) do nothing
   returning ${columns}
 ),
-e as (${writeEvent("opened", "n", "null", "null")})
+e as (${writeEvent("opened", "n", "null", "$7::text")})
 select ${columns} from n
 union all
 select ${columns} from purser.caps where namespace = $1::text and billing_period = $2::text and currency = $3::text`

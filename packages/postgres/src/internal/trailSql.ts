@@ -14,10 +14,12 @@ where $1::bigint is null or position < $1::bigint order by position desc limit $
 export const actsOn = `select position, ${epochMs("at")} as at_ms, actor, act, subject, reason, detail from purser.operator_acts
 where subject = $1::text order by position desc limit $2::integer`
 
-/** period or null, limit */
-export const capEvents = `select position, ${epochMs("at")} as at_ms, namespace, billing_period, currency, act, expected_minor, headroom_percent, cap_minor,
-  charge_key, actor, reason
-from purser.cap_events where $1::text is null or billing_period = $1::text order by position desc limit $2::integer`
+/** period or null, limit. A cap that a run has opened was opened by whoever began the run. */
+export const capEvents = `select e.position, ${epochMs("e.at")} as at_ms, e.namespace, e.billing_period, e.currency, e.act, e.expected_minor, e.headroom_percent, e.cap_minor,
+  e.charge_key, coalesce(e.actor, g.actor) as actor, e.reason
+from (select * from purser.cap_events where $1::text is null or billing_period = $1::text order by position desc limit $2::integer) e
+left join purser.run_registry g on e.act = 'opened' and g.run_id = substr(e.reason, 5)
+order by e.position desc`
 
 /** limit */
 export const pauseEvents = `select position, ${epochMs("at")} as at_ms, cause, act, actor, reason from purser.pause_events
