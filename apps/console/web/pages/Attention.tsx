@@ -1,9 +1,9 @@
 /** What waits for a person: the evidence, and the act that ends each waiting. */
-import { useState } from "react"
+import { useContext, useState } from "react"
 import type { Waiting } from "../../src/api/Shapes.ts"
 import { useData } from "../data.ts"
 import { count } from "../format.ts"
-import { Act } from "../parts/Act.tsx"
+import { Act, SessionContext } from "../parts/Act.tsx"
 import { ConflictTable } from "../parts/ConflictTable.tsx"
 import { Ago, Amount, Head, Id, Nothing, Part, Problem, State, Time } from "../parts/show.tsx"
 import { Table } from "../parts/Table.tsx"
@@ -12,8 +12,10 @@ import { to } from "../route.ts"
 const bounded = (n: number) => n >= 1000 ? "1,000+" : count(n)
 
 const Letters = ({ done, letters }: { readonly letters: Waiting["letters"]; readonly done: () => void }) => {
+  const session = useContext(SessionContext)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const picked = letters.filter(({ digest }) => chosen.has(digest)).map(({ digest }) => digest)
+  const isAll = picked.length === letters.length
   const pick = (digest: string) => setChosen((before) => {
     const next = new Set(before)
     if (!next.delete(digest)) next.add(digest)
@@ -21,7 +23,10 @@ const Letters = ({ done, letters }: { readonly letters: Waiting["letters"]; read
   })
   return (
     <>
-      {picked.length === 0 ? null : <div className="acts"><Act name={`Throw ${count(picked.length)} away`} danger done={done} explain="What these messages asked for was not done, and nobody will see them again." act={(client, reason) => client.attention.discardLetters({ payload: { digests: picked, reason } })} /></div>}
+      {session?.role === "operator" ? <div className="acts">
+        {letters.length > 1 ? <button type="button" className="button small" onClick={() => setChosen(new Set(isAll ? [] : letters.map(({ digest }) => digest)))}>{isAll ? "Pick none" : `Pick all ${count(letters.length)}`}</button> : null}
+        {picked.length === 0 ? null : <Act quiet name={`Throw ${count(picked.length)} away`} danger done={done} explain="What these messages asked for was not done, and nobody will see them again." act={(client, reason) => client.attention.discardLetters({ payload: { digests: picked, reason } })} />}
+      </div> : null}
       <Table label="Dead letters" rows={letters} keyOf={({ digest }) => digest} columns={[
         { name: "Pick", show: ({ digest }) => <input type="checkbox" aria-label={`Pick letter ${digest.slice(0, 12)}`} checked={chosen.has(digest)} onChange={() => pick(digest)} /> },
         { name: "Why", show: ({ reason }) => <b>{reason}</b> },
