@@ -29,6 +29,7 @@ export interface Mutant {
   readonly cap?: (tools: Tools) => SpendCap["Service"]
   readonly gateway?: (gateway: ChargeGateway["Service"], tools: Tools) => ChargeGateway["Service"]
   readonly handler?: (handler: ChargeHandler, tools: Tools) => ChargeHandler
+  readonly saysRoomAnyway?: boolean
   readonly takesAnyReply?: boolean
   readonly answersLastAsker?: boolean
 }

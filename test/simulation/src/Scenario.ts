@@ -50,6 +50,8 @@ export interface Scenario {
   /** The charges are planned by a billing run beforehand, which is dispatched until nothing is open. */
   readonly planned: boolean
   readonly outageAfter: number
+  /** Ledger and cap are one store, where a first claim takes its room in the same act. */
+  readonly oneStore: boolean
   readonly faults: ReadonlyArray<SimFault>
 }
 
@@ -171,6 +173,7 @@ export const scenarioOf = (seed: string): Scenario => {
     capMinor: BigInt(rng.chance(0.6) ? total : Math.max(...charges.map(({ amountMinor }) => amountMinor), Math.floor(total * 0.6))),
     outageAfter: rng.pick([3, 20]),
     planned: rng.chance(0.5),
+    oneStore: rngOf(seed).branch("one store").chance(0.5),
     faults: Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world))
   }
 }

@@ -27,13 +27,41 @@ const struck = <E>(storm: Storm, who: string, operation: string, away: E) => <A,
     }
   })
 
-/** The ledger of a process. */
-export const ledgerOf = (process: Process, storm: Storm, ledger: LedgerShape): LedgerShape => {
+/** A cap that is kept where the ledger is. */
+export interface SameStore {
+  readonly cap: CapShape
+  readonly saysRoomAnyway: boolean
+}
+
+/**
+ * A first claim that takes its room, and ties the object whose name is known, in the same act, as the SQL drivers do it. What does not
+ * fit is claimed without.
+ */
+const claimWithExtras = (ledger: LedgerShape, { cap, saysRoomAnyway }: SameStore): LedgerShape["claim"] => (request, worker, extras) =>
+  Effect.flatMap(ledger.claim(request, worker), (answer) => {
+    if (answer._tag !== "Claimed" || answer.charge.lease.epoch !== 1 || extras?.room !== true) return Effect.succeed(answer)
+    const { attempt, generation, lease } = answer.charge
+    const { amountMinor, billingPeriod, currency, namespace } = answer.charge.request
+    const { object } = extras
+    const named = object === undefined
+      ? Effect.succeed(answer.charge)
+      : Effect.map(ledger.attach({ lease, generation, paymentIntentId: object.id, paymentMethod: object.paymentMethod }), () => ({
+        ...answer.charge, state: "attached" as const, paymentIntentId: object.id, paymentMethod: object.paymentMethod
+      }))
+    return cap.reserve({ namespace, billingPeriod, currency, chargeKey: lease.chargeKey, attempt, amountMinor }).pipe(
+      Effect.andThen(named),
+      Effect.match({ onSuccess: (charge) => ({ ...answer, charge, hasRoom: true }), onFailure: () => saysRoomAnyway ? { ...answer, hasRoom: true } : answer })
+    )
+  })
+
+/** The ledger of a process; with a cap that is kept in the same store, or beside one. */
+export const ledgerOf = (process: Process, storm: Storm, ledger: LedgerShape, sameStore: SameStore | undefined): LedgerShape => {
   const reach = (operation: string) => <A>(call: Effect.Effect<A, LedgerError>) =>
     process.outside(struck(storm, process.name, operation, new LedgerError({ reason: new LedgerUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
   return {
     ...ledger,
-    claim: (request, worker) => reach("claim")(ledger.claim(request, worker)),
+    ...(sameStore === undefined ? {} : { store: storm }),
+    claim: (request, worker, extras) => reach("claim")((sameStore === undefined ? ledger.claim : claimWithExtras(ledger, sameStore))(request, worker, extras)),
     attach: (input) => reach(`attach ${input.paymentIntentId}`)(ledger.attach(input)),
     settle: (input) => reach(`settle ${input.outcome._tag}`)(ledger.settle(input)),
     extend: (lease) => reach("extend")(ledger.extend(lease)),
@@ -55,16 +83,18 @@ export const ledgerOf = (process: Process, storm: Storm, ledger: LedgerShape): L
 }
 
 /** The cap of a process. */
-export const capOf = (process: Process, storm: Storm, cap: CapShape): CapShape => {
+export const capOf = (process: Process, storm: Storm, cap: CapShape, isSameStore: boolean): CapShape => {
   const reach = (operation: string) => <A>(call: Effect.Effect<A, SpendCapError>) =>
     process.outside(struck(storm, process.name, operation, new SpendCapError({ reason: new CapUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
   return {
+    ...(isSameStore ? { store: storm } : {}),
     open: (input) => reach("open")(cap.open(input)),
     reserve: (input) => reach(`reserve ${input.chargeKey.slice(0, 6)} ${input.attempt}`)(cap.reserve(input)),
     reserveByForce: (input) => reach("reserveByForce")(cap.reserveByForce(input)),
     release: (chargeKey, attempt) => reach(`release ${chargeKey.slice(0, 6)} ${attempt}`)(cap.release(chargeKey, attempt)),
     raise: (input) => reach("raise")(cap.raise(input)),
     close: (scope) => reach("close")(cap.close(scope)),
+    reopen: (input) => reach("reopen")(cap.reopen(input)),
     report: (period) => reach("report")(cap.report(period))
   }
 }

@@ -139,8 +139,8 @@ export class Worker {
       Layer.provide(Sweeper.layerNoDeps),
       Layer.provide(ChargePipeline.layer),
       Layer.provide(Layer.mergeAll(
-        Layer.succeed(Ledger, ledgerOf(process, storm, this.ledger)),
-        Layer.succeed(SpendCap, capOf(process, storm, this.cap)),
+        Layer.succeed(Ledger, ledgerOf(process, storm, this.ledger, scenario.oneStore ? { cap: this.cap, saysRoomAnyway: mutant?.saysRoomAnyway === true } : undefined)),
+        Layer.succeed(SpendCap, capOf(process, storm, this.cap, scenario.oneStore)),
         Layer.succeed(ChargeGateway, this.gateway!),
         Layer.succeed(ChargePause, pause),
         Layer.succeed(FaultPoint, this.place),

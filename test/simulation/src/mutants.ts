@@ -166,6 +166,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     })
   },
   {
+    name: "a claim that takes no room and says it did",
+    story: "the claim's statement writes the lease, and forgets to see whether the sum fitted",
+    within: 60,
+    shows: /was paid under a cap of/,
+    fits: (scenario) => isTight(scenario) && scenario.oneStore,
+    saysRoomAnyway: true
+  },
+  {
     name: "a cap that only warns",
     story: "what does not fit is counted, and charged all the same",
     within: 60,
