@@ -5,7 +5,7 @@
 import { capOf } from "@purser/core"
 import { Context, Effect, Layer, type Redacted, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { rows, unavailable } from "./internal/vaultQuery.ts"
+import { rowsOf, unavailable } from "./internal/vaultQuery.ts"
 import { allowPattern, defaultAllow } from "./RoutePolicy.ts"
 import { AuditLine, type NewKey, type NewVault, Vault } from "./Vault.ts"
 import { hashVaultKey, makeVaultId, makeVaultKey } from "./VaultKey.ts"
@@ -105,8 +105,9 @@ const problemOf = (vault: NewVault): string | undefined => {
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const vaults = (operation: string, statement: string, params: ReadonlyArray<unknown>) =>
-    Effect.mapError(rows(sql, Vault, statement, params), unavailable(operation))
+  const vaultRows = rowsOf(sql, Vault)
+  const lines = rowsOf(sql, AuditLine)
+  const vaults = (operation: string, statement: string, params: ReadonlyArray<unknown>) => Effect.mapError(vaultRows(statement, params), unavailable(operation))
   const one = (id: string, found: ReadonlyArray<Vault>) =>
     found[0] === undefined ? fail(new VaultMissing({ vault: id })) : Effect.succeed(found[0])
 
@@ -127,7 +128,7 @@ const make = Effect.gen(function*() {
       const found = yield* vaults("create", createSql, [id, hashVaultKey(key), hint, cap, JSON.stringify({ ...given, allow, patterns })])
       if (found[0] !== undefined) return { key, vault: found[0] }
       const [other] = yield* Effect.mapError(
-        rows(sql, Schema.Struct({ id: Schema.String }), taken, [given.billingPeriod, given.currency]),
+        rowsOf(sql, Schema.Struct({ id: Schema.String }))(taken, [given.billingPeriod, given.currency]),
         unavailable("create")
       )
       return yield* refused(
@@ -160,11 +161,11 @@ const make = Effect.gen(function*() {
       return yield* refused(`vault ${found} holds nothing for customer ${customer}`)
     }),
     setKilled: (killed, reason) =>
-      Effect.asVoid(Effect.mapError(rows(sql, Schema.Unknown, killSql, [String(killed), reason]), unavailable("kill"))),
+      Effect.asVoid(Effect.mapError(rowsOf(sql, Schema.Unknown)(killSql, [String(killed), reason]), unavailable("kill"))),
     log: ({ after, limit, vault }) =>
-      Effect.mapError(rows(sql, AuditLine, logSql, [String(after), vault ?? "", String(limit)]), unavailable("log")),
-    tail: (vault, lines) =>
-      rows(sql, Schema.Struct({ seq: Schema.Finite }), lastSql, [vault ?? "", String(lines)]).pipe(
+      Effect.mapError(lines(logSql, [String(after), vault ?? "", String(limit)]), unavailable("log")),
+    tail: (vault, count) =>
+      rowsOf(sql, Schema.Struct({ seq: Schema.Finite }))(lastSql, [vault ?? "", String(count)]).pipe(
         Effect.map((found) => found[0]?.seq ?? 0),
         Effect.mapError(unavailable("log"))
       )

@@ -9,7 +9,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as GroupCommit from "@purser/postgres/GroupCommit"
 import type { MoneyEffect } from "./Evidence.ts"
-import { isBadInput, type QueryFailure, rows, unavailable } from "./internal/vaultQuery.ts"
+import { isBadInput, type QueryFailure, rowsOf, unavailable } from "./internal/vaultQuery.ts"
 import type { RouteKind } from "./RoutePolicy.ts"
 import { hashVaultKey, withoutVaultKeys } from "./VaultKey.ts"
 import type { VaultStoreError } from "./VaultStoreError.ts"
@@ -105,6 +105,7 @@ const outcomeJson = ({ verdict, ...outcome }: Outcome, ord: number) => ({
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const scope = yield* Effect.scope
+  const verdicts = rowsOf(sql, Verdict)
   let loose = false
   let sealing = false
   /** The database need not be asked to keep outcomes: a decision's commit keeps what was before it, and so does this, when none comes. */
@@ -130,7 +131,7 @@ const make = Effect.gen(function*() {
         if ("wish" in entry) wishes.push(wishJson(entry.wish, ord))
         else outcomes.push(outcomeJson(entry.outcome, ord))
       })
-      return Effect.flatMap(rows(sql, Verdict, decideSql, [JSON.stringify(wishes), JSON.stringify(outcomes)]), (found) => {
+      return Effect.flatMap(verdicts(decideSql, [JSON.stringify(wishes), JSON.stringify(outcomes)]), (found) => {
         const answers = Array.from<Verdict | undefined>({ length: entries.length })
         for (const verdict of found) answers[verdict.ord] = verdict
         loose = wishes.length === 0

@@ -37,11 +37,9 @@ export const unavailable = (operation: string) => (failure: QueryFailure): Vault
       : new VaultStoreUnavailable({ operation, detail: detailOf(failure) })
   })
 
-/** Sends a statement for its rows. */
-export const rows = <S extends Schema.Top & { readonly DecodingServices: never }>(
-  sql: SqlClient.SqlClient,
-  schema: S,
-  statement: string,
-  params: ReadonlyArray<unknown>
-): Effect.Effect<ReadonlyArray<S["Type"]>, QueryFailure> =>
-  retryRolledBack(Effect.flatMap(sql.unsafe(statement, params), Schema.decodeUnknownEffect(Schema.Array(schema))))
+/** Sends statements for rows of one kind. Made once for each kind: a decoder is compiled at its first use, which takes longer than a statement. */
+export const rowsOf = <S extends Schema.Top & { readonly DecodingServices: never }>(sql: SqlClient.SqlClient, schema: S) => {
+  const decode = Schema.decodeUnknownEffect(Schema.Array(schema))
+  return (statement: string, params: ReadonlyArray<unknown>): Effect.Effect<ReadonlyArray<S["Type"]>, QueryFailure> =>
+    retryRolledBack(Effect.flatMap(sql.unsafe(statement, params), decode))
+}

@@ -14,9 +14,18 @@ const NullText = Schema.NullOr(Schema.String)
 
 const state = Schema.Literals(["planned", "claimed", "attached", "processing", "requires_action", "succeeded", "declined", "rejected", "canceled"])
 
-/** Decodes all rows of an answer. */
-export const decodeRows = <S extends Schema.Top & { readonly DecodingServices: never }>(schema: S) =>
-  Schema.decodeUnknownEffect(Schema.Array(schema)) as (rows: unknown) => Effect.Effect<ReadonlyArray<S["Type"]>, Schema.SchemaError>
+type Rows = Schema.Top & { readonly DecodingServices: never }
+type DecodeRows<S extends Rows> = (rows: unknown) => Effect.Effect<ReadonlyArray<S["Type"]>, Schema.SchemaError>
+
+// A decoder is compiled at its first use, which takes longer than most statements.
+const decoders = new WeakMap<Rows, DecodeRows<Rows>>()
+
+/** Decodes all rows of an answer. The same schema has the same decoder. */
+export const decodeRows = <S extends Rows>(schema: S): DecodeRows<S> => {
+  const made = decoders.get(schema) as DecodeRows<S> | undefined ?? Schema.decodeUnknownEffect(Schema.Array(schema))
+  decoders.set(schema, made)
+  return made
+}
 
 /** A request's columns. */
 export const requestFields = {
