@@ -43,7 +43,7 @@ const prepare = (): void => {
   }
 }
 
-if (!/^pnpm\//.test(process.env["npm_config_user_agent"] ?? "")) {
+if (!(process.env["npm_config_user_agent"] ?? "").startsWith("pnpm/")) {
   // Also what a packing that was cut off has left.
   restore()
   if (process.argv[2] === "prepack") prepare()
