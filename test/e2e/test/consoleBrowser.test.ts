@@ -80,10 +80,16 @@ const leftovers = [
   `insert into purser.run_conflicts (run_id, line, charge_key, amount_minor, currency, stripe_customer_id, payment_method, principal, seen_at, last_at, times)
     select '', 1, charge_key, 9900, 'usd', stripe_customer_id, payment_method, 'shop-7', purser.now() - interval '2 hours', purser.now(), 14 from purser.charges where customer_id = 'c9'`,
   `insert into purser.dead_letters (digest, first_at, last_at, transport, reason, detail, size_bytes, body)
-    values (decode(repeat('ab', 32), 'hex'), purser.now(), purser.now(), 'req-rep', 'MalformedMessage', 'no JSON', 4, 'what'::bytea)`
+    values (decode(repeat('ab', 32), 'hex'), purser.now(), purser.now(), 'req-rep', 'MalformedMessage', 'no JSON', 4, 'what'::bytea),
+      (decode(repeat('cd', 32), 'hex'), purser.now(), purser.now(), 'pub-sub', 'MalformedMessage', 'no JSON either', 4, 'that'::bytea)`
 ]
 
 const paid = (at: Desk) => Effect.map(at.sim.books, (books) => books.reduce((sum, { payments }) => sum + payments, 0))
+
+/** Waits until Stripe was asked for so many confirmations, answered or not. */
+const confirmed = (at: Desk, count: number): Effect.Effect<void> =>
+  Effect.flatMap(at.sim.requests, (requests) =>
+    requests.filter(({ path }) => path.endsWith("/confirm")).length >= count ? Effect.void : Effect.andThen(Effect.sleep(20), confirmed(at, count)))
 
 describe("purser console, in a browser", () => {
   it.live("a page says of when its figures are where the console is frozen or the ledger away, and goes on by itself", () =>
@@ -174,6 +180,10 @@ describe("purser console, in a browser", () => {
         // It moves by itself: nobody reloads the page.
         await settled.filter({ hasText: /[1-9]\d* of 80 rows/ }).waitFor()
         await picture(page, "running")
+      }))
+      // All four are held: none is left to be held later, when nobody lets it go.
+      yield* runner.meanwhile(confirmed(at, 28))
+      yield* runner.meanwhile(Effect.promise(async () => {
         await page.getByRole("button", { name: "Pause run" }).click()
         await act(page, "Pause run", "a drill")
         await detail.getByRole("button", { name: "Resume run" }).waitFor()
@@ -265,9 +275,69 @@ describe("purser console, in a browser", () => {
         await act(page, "Compare", "the month's end")
         await page.getByText("Both sides say the same.").waitFor()
       })
+      // A slip of the hand does not cut a cap off; one that is closed is opened again.
+      yield* Effect.promise(async () => {
+        await page.goto(`${url}/#/caps`)
+        const card = page.locator(".card", { hasText: "USD" })
+        const figures = async (total: string) => {
+          await card.getByRole("button", { name: "Set figures" }).click()
+          await page.locator("dialog[open]").getByLabel("Expected total, USD").fill(total)
+        }
+        await figures("1")
+        const dialog = page.locator("dialog[open]")
+        await dialog.getByLabel("Reason, for the record").fill("a slip")
+        await dialog.getByRole("button", { name: "Set figures" }).click()
+        await dialog.getByText(/below the [\d,.]+ that are used/).waitFor()
+        await picture(page, "cap-doubt")
+        assert.deepStrictEqual(await axe(page), [])
+        await dialog.getByRole("button", { name: "Leave it" }).click()
+        await figures("2000")
+        await act(page, "Set figures", "late rows are coming")
+        await card.getByRole("button", { name: "Close" }).click()
+        await act(page, "Close", "the month is over")
+        await card.getByRole("button", { name: "Reopen" }).click()
+        await act(page, "Reopen", "late rows")
+        await card.getByRole("button", { name: "Close" }).waitFor()
+        const history = page.getByRole("group", { name: "History of the caps" })
+        for (const text of ["reopened", "closed", "raised"]) await history.getByText(text, { exact: true }).first().waitFor()
+        await history.getByText(/^run \S+$/).first().waitFor()
+      })
+      // A run that a command has in hand is held and goes on from the page too.
+      at.write("late.csv", csv(...Array.from({ length: 12 }, (_, i) => `late${i},2026-07,10.00,USD,cus_l${i},pm_l${i},base`)))
+      yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", times: 2 }, action: { kind: "delay", at: "before", delayMs: 600_000 } })
+      const before = (yield* at.sim.requests).filter(({ path }) => path.endsWith("/confirm")).length
+      const command = yield* at.start(["run", "late.csv", "--json", "--concurrency", "2"], { PURSER_RUN_PAGE: "4", PURSER_RUN_CONTROL_POLL: "50 millis" })
+      const late = page.getByRole("article", { name: "Run late.csv" })
+      yield* command.meanwhile(confirmed(at, before + 2))
+      yield* command.meanwhile(Effect.promise(async () => {
+        await page.goto(`${url}/#/runs`)
+        await late.getByRole("button", { name: "Pause run" }).click()
+        await act(page, "Pause run", "a look at the file")
+        await late.getByRole("button", { name: "Resume run" }).waitFor()
+        await late.locator(".figure", { hasText: "Time left" }).getByText("held").waitFor()
+      }))
+      yield* command.says("held: a look at the file")
+      yield* at.sim.faults.release
+      yield* command.meanwhile(Effect.promise(async () => {
+        await late.getByRole("button", { name: "Resume run" }).click()
+        await act(page, "Resume run", "the file is right")
+      }))
+      const done = yield* command.ended
+      assert.deepStrictEqual([done.code, done.json?.["succeeded"]], [0, 12], done.stderr)
+      assert.isTrue((yield* at.paid).every(({ payments }) => payments === 1))
       // One of each that can wait, so that every list is read with something in it.
       yield* runner.kill("SIGTERM")
       yield* runner.ended
+      // What is handed over now has nobody who would take it, and nothing that was not charged before.
+      yield* at.purser(["run", "bills.csv", "--detach", "--name", "nobody", "--json"])
+      yield* Effect.promise(async () => {
+        await page.goto(`${url}/#/runs/nobody`)
+        const nobody = page.getByRole("article", { name: "Run nobody" })
+        await nobody.getByText("No runner is heard of: it waits until one is started").waitFor()
+        await nobody.locator(".figure", { hasText: "nothing new" }).getByText("all 80 rows were settled before").waitFor()
+        await picture(page, "nobody")
+        assert.deepStrictEqual(await axe(page), [])
+      })
       at.write("third.csv", bills({ at: 5, amount: "12.00" }))
       yield* at.purser(["run", "third.csv", "--json"])
       at.write("fourth.csv", bills({ at: 6, amount: "13.00" }))
@@ -279,6 +349,9 @@ describe("purser console, in a browser", () => {
       yield* Effect.promise(async () => {
         await page.goto(`${url}/#/attention`)
         for (const text of ["amount is 999, not 1000", "12.00", "13.00", "shop-7", "worker-that-died", "no JSON"]) await page.getByText(text).first().waitFor()
+        await page.getByRole("button", { name: "Pick all 2", exact: true }).click()
+        await page.getByRole("button", { name: "Throw 2 away" }).waitFor()
+        await page.getByRole("button", { name: "Pick none" }).click()
         // Two of three end with one reason; the third was ended by somebody else meanwhile, and its row says so.
         await page.getByLabel("Pick the conflict of c5").check()
         await page.getByLabel("Pick the conflict of c6").check()
