@@ -70,6 +70,8 @@ export interface NewRun {
   readonly actor: string
   /** Who has it in hand from the beginning. */
   readonly runner?: string
+  /** Of a run in a command's hands: what it reads, in short. Kept as `digest` with the params; of commands that live, one has a run of it in hand. */
+  readonly digest?: string
 }
 
 /** A change of state, made only from one of `from`. */
@@ -100,7 +102,7 @@ export interface RunEvent {
 
 /** The register. Every method needs nothing and fails with `LedgerError` only. */
 export class RunRegistry extends Context.Service<RunRegistry, {
-  /** Registers a run, or answers the one that has the name. */
+  /** Registers a run, or answers the one that has the name, or that a living command has in hand with the same digest. */
   readonly register: (run: NewRun) => Effect.Effect<{ readonly run: RunRecord; readonly isNew: boolean }, LedgerError>
   /** A run by its name or its id. */
   readonly find: (nameOrId: string) => Effect.Effect<RunRecord | undefined, LedgerError>

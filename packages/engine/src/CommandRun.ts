@@ -6,12 +6,13 @@
  * It ends with its process, and no runner takes it up. The same command goes on with its rows as another run, and says so of this one.
  */
 import { isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunState, type RunStateTotal } from "@purser/core"
-import { Cause, Clock, type Config, Context, Duration, Effect, Exit, Layer, Schedule } from "effect"
+import { Cause, Clock, type Config, Context, Duration, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import { BillingRun } from "./BillingRun.ts"
 import { followStop } from "./internal/runControl.ts"
 import { controlEvery, runPatience } from "./internal/runSettings.ts"
 import { inWork } from "./internal/runSteps.ts"
 import type { DispatchInput } from "./RunDispatch.ts"
+import { RunError, SourceInHand } from "./RunError.ts"
 import { foregroundDefinition } from "./RunWorkflow.ts"
 
 /** The run that is to be in hand. */
@@ -22,6 +23,17 @@ export interface CommandRunWish {
   readonly actor: string
   /** The name under which this process is in the workers' book. */
   readonly worker: string
+  /** What it reads, in short: of two commands with one digest, the second is refused while the first lives. Without one nobody is. */
+  readonly digest?: string | undefined
+  readonly process?: CommandProcess
+  /** Whether a process is known to be gone, also before it is missed in the workers' book. */
+  readonly isGone?: (process: CommandProcess) => Effect.Effect<boolean>
+}
+
+/** Where a command runs. */
+export interface CommandProcess {
+  readonly host: string
+  readonly pid: number
 }
 
 /** The end of a dispatch: how the rows stand, and who ended it before its end, if anybody did. */
@@ -37,15 +49,20 @@ const notOver: ReadonlyArray<RunState> = ["running", "paused", "canceling"]
 const goneOn = (runId: string) => `gone on with as run ${runId}`
 /** Whether another run has gone on with what an interrupted one had left. */
 export const isGoneOn = ({ detail }: Pick<RunRecord, "detail">): boolean => detail?.startsWith("gone on with as run ") === true
+const isProcess = Schema.is(Schema.Struct({ host: Schema.String, pid: Schema.Int }))
+const digestOf = ({ params }: RunRecord) => typeof params === "object" && params !== null && "digest" in params ? params.digest : undefined
 const sourceOf = ({ params }: RunRecord) => typeof params === "object" && params !== null && "file" in params ? params.file : undefined
 
 /** Runs of this process. Every method needs nothing. */
 export class CommandRun extends Context.Service<CommandRun, {
+  /** Fails where another command that lives has the same input in hand, so that nobody is asked about totals in vain. */
+  readonly free: (wish: CommandRunWish) => Effect.Effect<void, LedgerError | RunError>
   /**
    * Registers the run for as long as the work lasts, and says how it ended: `finished`, `canceled`, or `interrupted` where the work was
    * cut short. Runs of the same source that were interrupted are said to be gone on with. A register that is away is not the work's affair.
+   * Where another command that lives has the same input in hand, it fails with that, and the work is not begun.
    */
-  readonly registered: <A, E, R>(wish: CommandRunWish, work: Effect.Effect<A, E, R>, hasEnded: (error: E) => boolean) => Effect.Effect<A, E | LedgerError, R>
+  readonly registered: <A, E, R>(wish: CommandRunWish, work: Effect.Effect<A, E, R>, hasEnded: (error: E) => boolean) => Effect.Effect<A, E | LedgerError | RunError, R>
   /** Dispatches until all is settled or nothing moves, holds, and cancels. `tell` is what the person at the command is told. */
   readonly dispatch: (input: Omit<DispatchInput, "stop">, tell: (news: CommandRunNews, run: RunRecord) => Effect.Effect<void>) => Effect.Effect<CommandRunEnd, LedgerError>
 }>()("@purser/engine/CommandRun") {
@@ -64,6 +81,33 @@ export class CommandRun extends Context.Service<CommandRun, {
         const before = interrupted.filter((run) => run.definition === foregroundDefinition && run.runId !== runId && sourceOf(run) === source && !isGoneOn(run))
         yield* Effect.forEach(before, (run) =>
           registry.change({ runId: run.runId, from: [...notOver, "interrupted"], to: "interrupted", actor, detail: goneOn(runId) }), { discard: true })
+      })
+
+      /** Whether the run is another command's that lives. One that was killed a moment ago is not missed yet, and is said to be interrupted here. */
+      const isTaken = Effect.fnUntraced(function*({ actor, isGone }: CommandRunWish, { params, runId }: RunRecord) {
+        if (isGone === undefined || !isProcess(params) || !(yield* isGone(params))) return true
+        yield* registry.change({ runId, from: notOver, to: "interrupted", actor, detail: "its process is gone" })
+        return false
+      })
+      const inHand = ({ source }: CommandRunWish, { runId, runner }: RunRecord) => new RunError({ reason: new SourceInHand({ source, run: runId, runner }) })
+
+      const free = Effect.fn("CommandRun.free")(function*(wish: CommandRunWish) {
+        if (wish.digest === undefined) return
+        const running = yield* registry.list({ states: notOver, limit: 1000 })
+        const other = running.find((run) => run.definition === foregroundDefinition && run.lostSinceMs === null && digestOf(run) === wish.digest)
+        if (other !== undefined && (yield* isTaken(wish, other))) return yield* inHand(wish, other)
+      })
+
+      const register = Effect.fnUntraced(function*(wish: CommandRunWish) {
+        const { actor, digest, process, runId, source, worker } = wish
+        for (;;) {
+          const { isNew, run } = yield* registry.register({
+            runId, name: runId, state: "running", definition: foregroundDefinition, params: { file: source, ...process }, options: null, actor, runner: worker,
+            ...(digest === undefined ? {} : { digest })
+          })
+          if (isNew) return
+          if (yield* isTaken(wish, run)) return yield* inHand(wish, run)
+        }
       })
 
       const ended = (exit: Exit.Exit<unknown, unknown>, run: RunRecord | undefined, hasEnded: (error: unknown) => boolean): readonly [RunState, string | null] => {
@@ -94,12 +138,11 @@ export class CommandRun extends Context.Service<CommandRun, {
       })
 
       return CommandRun.of({
+        free,
         registered: (wish, work, hasEnded) =>
           Effect.gen(function*() {
-            const { actor, runId, source, worker } = wish
-            yield* registry.register({
-              runId, name: runId, state: "running", definition: foregroundDefinition, params: { file: source }, options: null, actor, runner: worker
-            })
+            const { actor, runId } = wish
+            yield* register(wish)
             yield* Effect.ignore(goOnWith(wish))
             return yield* Effect.onExit(work, (exit) =>
               Effect.gen(function*() {

@@ -63,8 +63,19 @@ export class TermsChanged extends Schema.TaggedError<TermsChanged>(id("TermsChan
   line: Schema.Int
 }) {
   override get message() {
-    const rows = this.rows === 1 ? "a row that the run has with other terms" : `${this.rows} rows that the run has with other terms`
-    return `${this.source} has ${rows} (the first at line ${this.line}): nothing was planned; a charge of its own needs another item, and money back is a refund`
+    const changed = this.rows === 1 ? "1 has" : `${this.rows} have`
+    return `of the rows for "${this.source}", ${changed} other terms than the run has (the first at line ${this.line}): nothing was planned; what is to be charged besides needs another item, and money back is a refund`
+  }
+}
+
+/** Another command that lives has a run of the same input in hand. */
+export class SourceInHand extends Schema.TaggedError<SourceInHand>(id("SourceInHand"))("SourceInHand", {
+  source: Schema.String,
+  run: Schema.String,
+  runner: Schema.NullOr(Schema.String)
+}) {
+  override get message() {
+    return `${this.source} is in hand already: run ${this.run}${this.runner === null ? "" : ` by ${this.runner}`}. Nothing was sent by this command; purser runs watch ${this.run} follows the other`
   }
 }
 
@@ -131,7 +142,7 @@ export class RunStateRefused extends Schema.TaggedError<RunStateRefused>(id("Run
 /** A run was refused; nothing was sent to the processor. */
 export class RunError extends Schema.TaggedError<RunError>("@purser/engine/RunError")("RunError", {
   reason: Schema.Union([
-    DuplicateIdentities, TotalOverCap, NothingToCharge, PeriodNotOver, TermsChanged, TotalUnexpected, SourceFailed, StageFailed, UnknownDefinition, UnknownRun, RunStateRefused
+    DuplicateIdentities, TotalOverCap, NothingToCharge, PeriodNotOver, SourceInHand, TermsChanged, TotalUnexpected, SourceFailed, StageFailed, UnknownDefinition, UnknownRun, RunStateRefused
   ])
 }) {
   override get message() {

@@ -64,7 +64,8 @@ export class Runs extends Context.Service<Runs, {
   /** Starts a run, or answers the one that has its name: two triggers start one run, and a run that is over stays over. */
   readonly start: (wish: RunWish) => Effect.Effect<{ readonly run: RunRecord; readonly isNew: boolean }, LedgerError | Schema.SchemaError>
   /**
-   * Reads the source of a run that is over once more, and charges the rows that it did not have. A run without a source of its own
+   * Reads the source of a run that is over once more, and charges the rows that it did not have; where it has one of them with other terms,
+   * the round fails (`TermsChanged`). A run without a source of its own
    * goes on with what was planned for it and not charged; without any of that it is refused, and so is another definition than its own.
    */
   readonly extend: (input: { readonly run: string; readonly definition?: string; readonly params?: unknown; readonly actor: string }) => Effect.Effect<RunRecord, LedgerError | RunError>

@@ -1,8 +1,9 @@
 /** The register of runs, their stash and the schedules on PostgreSQL (or PGlite). */
-import { Currency, type RunEvent, type RunRecord, RunRegistry, type RunSchedule, RunSchedules, RunStash, RunState, type RunStateTotal } from "@purser/core"
+import { Currency, type NewRun, type RunEvent, type RunRecord, RunRegistry, type RunSchedule, RunSchedules, RunStash, RunState, type RunStateTotal } from "@purser/core"
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { StateColumn } from "./internal/chargeRow.ts"
+import { decodeRows, StateColumn } from "./internal/chargeRow.ts"
+import { ledgerUnavailable, retryRolledBack } from "./internal/failures.ts"
 import { boolean, integer, text, texts } from "./internal/params.ts"
 import * as Sql from "./internal/registrySql.ts"
 import { asker, sender } from "./internal/storeQuery.ts"
@@ -60,12 +61,26 @@ const makeRegistry = Effect.gen(function*() {
     Effect.map(ask(operation, statement, params, RunRow), ([row]): RunRecord | undefined => row === undefined ? undefined : recordOf(row))
   const find = (nameOrId: string) => one("find run", Sql.find, [text(nameOrId)])
 
+  const newRow = (run: NewRun) => [
+    text(run.runId), text(run.name), text(run.state), text(run.definition), jsonOf(run.params), jsonOf(run.options), text(run.actor), text(run.runner ?? null)
+  ]
+  const rowOf = (statement: string, params: ReadonlyArray<unknown>) => Effect.map(Effect.flatMap(sql.unsafe(statement, params), decodeRows(RunRow)), ([row]) => row)
+
+  /** The run that has the digest in hand, or this one; undefined where its name is given. */
+  const registerAlone = (digest: string, run: NewRun) =>
+    retryRolledBack(sql.withTransaction(Effect.gen(function*() {
+      yield* sql.unsafe(Sql.lockDigest, [text(digest)])
+      const held = yield* rowOf(Sql.inHand, [text(digest)])
+      const row = held ?? (yield* rowOf(Sql.register, newRow({ ...run, params: { ...run.params as object, digest } })))
+      return row === undefined ? undefined : { run: recordOf(row), isNew: held === undefined }
+    }))).pipe(Effect.mapError(ledgerUnavailable("register run")))
+
   return RunRegistry.of({
     register: Effect.fnUntraced(function*(run) {
       for (;;) {
-        const made = yield* one("register run", Sql.register, [
-          text(run.runId), text(run.name), text(run.state), text(run.definition), jsonOf(run.params), jsonOf(run.options), text(run.actor), text(run.runner ?? null)
-        ])
+        const alone = run.digest === undefined ? undefined : yield* registerAlone(run.digest, run)
+        if (alone !== undefined) return alone
+        const made = run.digest === undefined ? yield* one("register run", Sql.register, newRow(run)) : undefined
         if (made !== undefined) return { run: made, isNew: true }
         const known = yield* find(run.name)
         // Between the two statements it may have been pruned.

@@ -50,6 +50,26 @@ describe("a run in a command's hands", () => {
         assert.deepStrictEqual([over?.state, over?.lostSinceMs, over?.endedAtMs === null], ["interrupted", null, false])
       }).pipe(Effect.provide(Layer.mergeAll(PgRunRegistry.layer, PgWorkerBook.layer).pipe(Layer.provideMerge(database)))), 60_000)
 
+    it.live(`has its input in hand while it lives, on ${name}`, () =>
+      Effect.gen(function*() {
+        const registry = yield* RunRegistry
+        const workers = yield* WorkerBook
+        yield* workers.beat(self)
+        yield* DatabaseClock.advance("1 second")
+        const register = (runId: string, digest?: string) => registry.register({ ...runOf(runId), ...(digest === undefined ? {} : { digest }) })
+        const answers = yield* Effect.forEach(["one", "two", "three", "four"], (runId) => register(runId, "d1"), { concurrency: "unbounded" })
+        const first = answers.filter(({ isNew }) => isNew)
+        assert.deepStrictEqual([first.length, new Set(answers.map(({ run }) => run.runId)).size], [1, 1])
+        assert.deepStrictEqual(first[0]!.run.params, { digest: "d1" })
+        assert.deepStrictEqual([(yield* register("other", "d2")).isNew, (yield* register("none")).isNew], [true, true])
+        const { runId } = first[0]!.run
+        yield* registry.change({ runId, from: ["running"], to: "finished", actor: "ada" })
+        assert.deepStrictEqual([(yield* register("five", "d1")).isNew, (yield* register("six", "d1")).run.runId], [true, "five"])
+        // Not heard of for twenty seconds, it has nothing in hand.
+        yield* DatabaseClock.advance("25 seconds")
+        assert.isTrue((yield* register("seven", "d1")).isNew)
+      }).pipe(Effect.provide(Layer.mergeAll(PgRunRegistry.layer, PgWorkerBook.layer).pipe(Layer.provideMerge(database)))), 60_000)
+
     it.live(`is forgotten by its age when nobody has gone on with it, on ${name}`, () =>
       Effect.gen(function*() {
         const registry = yield* RunRegistry

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { RunRegistry, standingOf } from "@purser/core"
 import { Context, Effect, Schedule } from "effect"
-import { atDesk, csv, type Desk, paidAtLeast, tens } from "../src/Desk.ts"
+import { atDesk, csv, type Desk, inPairs, paidAtLeast, tens } from "../src/Desk.ts"
 import { books, exactlyOnce } from "../src/RunnerWorld.ts"
 
 const settings = { PURSER_RUN_CONTROL_POLL: "100 millis" }
@@ -34,6 +34,29 @@ describe("purser run", () => {
         assert.deepStrictEqual([ended.code, ended.json?.["succeeded"]], [0, 60], ended.stderr)
         yield* exactlyOnce(at, 60)
         assert.strictEqual((yield* newest(at)).state, "finished")
+      })), 120_000)
+
+  it.live("is one where two commands have the same input at once; the second is told, and sends nothing", () =>
+    atDesk((at) =>
+      Effect.gen(function*() {
+        at.write("bills.csv", csv(...tens(30)))
+        at.write("same.csv", csv(...tens(30)))
+        at.write("other.csv", csv("x,2026-07,10.00,USD,cus_x,pm_x,base"))
+        // The third answer comes when the test says so: until then the first command has the file in hand.
+        yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", nth: 3 }, action: { kind: "delay", at: "after", delayMs: 600_000 } })
+        const first = yield* at.start(args, settings)
+        yield* first.meanwhile(paidAtLeast(at.sim, 2))
+        const { runId } = yield* newest(at)
+        const [same, other] = yield* inPairs([at.purser(["run", "same.csv", "--json"], settings), at.purser(["run", "other.csv", "--json"], settings)])
+        assert.deepStrictEqual([same!.code, same!.stdout], [1, ""], same!.stderr)
+        assert.include(same!.stderr, `is in hand already: run ${runId} by `)
+        assert.strictEqual(other!.code, 0, other!.stderr)
+        yield* at.sim.faults.release
+        const ended = yield* first.ended
+        assert.deepStrictEqual([ended.code, ended.json?.["succeeded"]], [0, 30], ended.stderr)
+        const again = yield* at.purser(["run", "same.csv", "--json"], settings)
+        assert.deepStrictEqual([again.code, again.json?.["alreadySettled"]], [0, 30], again.stderr)
+        yield* exactlyOnce(at, 31)
       })), 120_000)
 
   it.live("is canceled by another process: what was sent is settled, the rest is not started, and the status says so", () =>

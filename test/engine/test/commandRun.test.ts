@@ -109,6 +109,35 @@ describe("a run in a command's hands", () => {
       assert.strictEqual((yield* view("first")).run.detail, "gone on with as run second")
     }).pipe(Effect.scoped, Effect.provide(here)))
 
+  it.live("is the only one of its input while its command lives: a second one is told whose it is, and begins nothing", () =>
+    Effect.gen(function*() {
+      const hand = yield* CommandRun
+      const gone = yield* Ref.make(false)
+      const asked = yield* Ref.make<ReadonlyArray<unknown>>([])
+      const process = { host: "here", pid: 7 }
+      const wishOf = (runId: string, worker: string) => ({
+        runId, source: "/in/july.csv", actor: "ada", worker, digest: "d1", process,
+        isGone: (one: unknown) => Effect.andThen(Ref.update(asked, (all) => [...all, one]), Ref.get(gone))
+      })
+      const fiber = yield* Effect.forkScoped(hand.registered(wishOf("one", "w1"), Effect.never, () => false))
+      yield* until(Effect.flatMap(RunRegistry, ({ find }) => find("one")), (run) => run !== undefined)
+      const second = wishOf("two", "w2")
+      for (const refused of [hand.free(second), hand.registered(second, Effect.die("it has begun"), () => false)]) {
+        const error = yield* Effect.flip(refused)
+        assert.strictEqual(error._tag === "RunError" && error.reason._tag, "SourceInHand")
+        assert.strictEqual(error.message, "/in/july.csv is in hand already: run one by w1. Nothing was sent by this command; purser runs watch one follows the other")
+      }
+      assert.isUndefined(yield* Effect.flatMap(RunRegistry, ({ find }) => find("two")))
+      yield* hand.free({ ...second, digest: "d2" })
+      // Killed, and not missed yet.
+      yield* Ref.set(gone, true)
+      yield* hand.registered(second, Effect.void, () => true)
+      assert.deepStrictEqual([(yield* view("two")).run.state, (yield* view("one")).run.state], ["finished", "interrupted"])
+      assert.strictEqual((yield* view("one")).run.detail, "gone on with as run two")
+      assert.deepInclude((yield* Ref.get(asked))[0], process)
+      yield* Fiber.interrupt(fiber)
+    }).pipe(Effect.scoped, Effect.provide(here)))
+
   it.live("ends as its command does: with an account that is not all paid it is finished, and with a failure interrupted", () =>
     Effect.gen(function*() {
       const hand = yield* CommandRun

@@ -61,7 +61,7 @@ describe("rows that come late", () => {
         yield* runs.extend({ run: "w", params: { at: "now", count: 6 }, actor: "test" })
         const error = yield* Effect.flip(report("w"))
         assert.strictEqual(error._tag === "RunError" && error.reason._tag, "TermsChanged")
-        assert.strictEqual(error.message, "w has a row that the run has with other terms (the first at line 2): nothing was planned; a charge of its own needs another item, and money back is a refund")
+        assert.strictEqual(error.message, `of the rows for "w", 1 has other terms than the run has (the first at line 2): nothing was planned; what is to be charged besides needs another item, and money back is a refund`)
         const { counted, run } = yield* view("w")
         assert.deepStrictEqual([run.state, run.detail, counted.map(({ rows }) => rows)], ["failed", error.message, [5]])
         assert.deepStrictEqual(yield* payments(requests(6)), [1, 1, 1, 1, 1, 0])

@@ -10,37 +10,21 @@ import { resolve } from "node:path"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
+import { fileDigest } from "./fileDigest.ts"
 import { beating, oneName } from "./oneName.ts"
 import { waitIfPaused } from "./pause.ts"
 import { planFile, type RunOptions } from "./planFile.ts"
-import { conflictText, writeReport } from "./reportFile.ts"
+import { isProcessGone, thisProcess } from "./processGone.ts"
+import { writeReport } from "./reportFile.ts"
 import { type InputNotes, noNotes } from "./runInput.ts"
 import { transportOf } from "./runTransport.ts"
+import { showConflicts } from "./showConflicts.ts"
 import { countsOf, type RunCounts, summaryText, sumsOf } from "./runReport.ts"
 
 const statusOf = (counts: RunCounts, expectedRows: number): number => {
   const added = counts.succeeded + counts.declined + counts.rejected + counts.processing + counts.requiresAction + counts.conflict + counts.unresolved
   return added === counts.rows && counts.rows === expectedRows && counts.succeeded === counts.rows ? 0 : exitStatus.partial
 }
-
-const shownConflicts = 20
-
-/** Names rows whose identity the ledger knows with other terms; a report has all of them. */
-const showConflicts = Effect.fnUntraced(function*(runId: string) {
-  const book = yield* RunLedger
-  let shown = 0
-  let afterLine = 0
-  for (;;) {
-    const rows = yield* book.report(runId, afterLine, 2000)
-    for (const row of rows) {
-      if (row.state !== "conflict" || shown++ >= shownConflicts) continue
-      yield* note(`line ${row.line}: conflict, not charged: ${yield* conflictText(row)}`)
-    }
-    if (rows.length < 2000) break
-    afterLine = rows[rows.length - 1]!.line
-  }
-  if (shown > shownConflicts) yield* note(`… and ${shown - shownConflicts} more conflicts`)
-})
 
 interface Account {
   readonly runId: string
@@ -140,17 +124,22 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
 const program = Effect.fnUntraced(function*(options: RunOptions, startWorkers: Effect.Effect<void, never, Scope.Scope>) {
   const id = yield* newRunId
   const notes = noNotes()
+  const { worker } = yield* PipelineOptions.fromConfig
+  const wish = {
+    runId: id, source: options.file === "-" ? "-" : resolve(options.file), actor: options.actor, worker,
+    digest: options.dryRun ? undefined : yield* fileDigest(options), process: thisProcess(), isGone: isProcessGone
+  }
+  const hand = yield* CommandRun
+  yield* hand.free(wish)
   const plan = yield* planFile(options, id, notes)
   if (options.dryRun) {
     yield* out(options.json ? JSON.stringify({ dryRun: true, rows: plan.rows, refused: notes.refusedRows }) : `${plan.rows} rows can be charged; nothing was sent or planned.`)
     return
   }
-  const { worker } = yield* PipelineOptions.fromConfig
-  const wish = { runId: id, source: options.file === "-" ? "-" : resolve(options.file), actor: options.actor, worker }
   const work = charge(options, { id, notes, plan, startWorkers })
   yield* Effect.catchIf(
-    (yield* CommandRun).registered(wish, work, (error) => error._tag === "CommandFailed").pipe(Effect.annotateLogs({ runId: id }), Effect.annotateSpans({ "purser.run_id": id })),
-    (error) => error._tag !== "CommandFailed",
+    hand.registered(wish, work, (error) => error._tag === "CommandFailed").pipe(Effect.annotateLogs({ runId: id }), Effect.annotateSpans({ "purser.run_id": id })),
+    (error) => error._tag !== "CommandFailed" && error._tag !== "RunError",
     // From here on money may have moved: this is never "nothing was sent".
     (error) => Effect.fail(new CommandFailed({
       text: `${error.message}\nThe run was cut short; charges may have been made. Run the same command again to go on: nothing is charged twice.`,

@@ -1,6 +1,6 @@
 /** The register of runs over a map. */
 import { Clock, Effect } from "effect"
-import type { RunEvent, RunRecord, RunRegistry } from "../RunRegistry.ts"
+import { commandDefinition, type RunEvent, type RunRecord, type RunRegistry } from "../RunRegistry.ts"
 
 const isOver = ({ state }: RunRecord) => state === "canceled" || state === "interrupted" || state === "finished" || state === "failed"
 /** What no store of JSON could keep does not pass here either. */
@@ -11,14 +11,17 @@ export const makeRunRegistryMemory: Effect.Effect<RunRegistry["Service"]> = Effe
   const runs = new Map<string, { record: RunRecord; readonly events: Array<RunEvent> }>()
   const now = () => clock.currentTimeMillisUnsafe()
   const found = (nameOrId: string) => runs.get(nameOrId) ?? [...runs.values()].find(({ record }) => record.name === nameOrId)
+  const inHand = (digest: string | undefined) =>
+    digest === undefined ? undefined : [...runs.values()].find(({ record }) =>
+      record.definition === commandDefinition && !isOver(record) && (record.params as { readonly digest?: string }).digest === digest)
 
   return {
-    register: (run) =>
+    register: ({ digest, ...run }) =>
       Effect.sync(() => {
-        const known = found(run.name)
+        const known = found(run.name) ?? inHand(digest)
         if (known !== undefined) return { run: known.record, isNew: false }
         const record: RunRecord = {
-          ...run, params: stored(run.params), options: stored(run.options), round: 1, pauses: 0, runner: run.runner ?? null, step: null, detail: null, counted: [],
+          ...run, params: stored(digest === undefined ? run.params : { ...run.params as object, digest }), options: stored(run.options), round: 1, pauses: 0, runner: run.runner ?? null, step: null, detail: null, counted: [],
           createdAtMs: now(), startedAtMs: run.state === "running" ? now() : null, endedAtMs: null, lostSinceMs: null
         }
         runs.set(run.runId, { record, events: [{ atMs: now(), act: run.state, actor: run.actor, detail: null }] })

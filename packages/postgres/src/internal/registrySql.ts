@@ -19,6 +19,13 @@ const columnsOf = (run: string) => `run_id, name, state, definition, params::tex
   actor, ${ms("created_at")}, ${ms("started_at")}, ${ms("ended_at")},
   case when ${isLost(run)} then (extract(epoch from ${lastHeard(run)}) * 1000)::float8 end as lost_since_ms`
 
+/** digest. Held until the transaction ends, so that of two commands with one digest the second sees the run of the first. */
+export const lockDigest = `select pg_advisory_xact_lock(hashtextextended('purser.run_registry ' || $1::text, 0))`
+
+/** digest */
+export const inHand = `select ${columnsOf("r")} from purser.run_registry r
+where definition = '${commandDefinition}' and ended_at is null and params ->> 'digest' = $1::text and not ${isLost("r")} order by created_at limit 1`
+
 /** run, name, state, definition, params, options, actor, runner or null. No row where the name is given. */
 export const register = `with n as (
   insert into purser.run_registry (run_id, name, state, definition, params, options, actor, runner, created_at, started_at)
