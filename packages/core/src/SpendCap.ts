@@ -58,8 +58,8 @@ export class SpendCap extends Context.Service<SpendCap, {
     readonly actor: string
     readonly reason: string
   }) => Effect.Effect<CapReport, SpendCapError>
-  /** Takes no more charges for the period; room that is taken stays taken. */
-  readonly close: (scope: CapScope) => Effect.Effect<void, SpendCapError>
+  /** Takes no more charges for the period; room that is taken stays taken. Who and why are recorded where they are told. */
+  readonly close: (scope: CapScope, act?: { readonly actor: string; readonly reason?: string }) => Effect.Effect<void, SpendCapError>
   /** Takes charges for a closed period again, under the figures that it has, by an explicit act that is recorded. A cap that is open stays as it is. */
   readonly reopen: (input: CapScope & { readonly actor: string; readonly reason: string }) => Effect.Effect<CapReport, SpendCapError>
   /** The caps of a period, or all. */

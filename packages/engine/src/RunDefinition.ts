@@ -6,7 +6,7 @@
  * no charge: the charge is the engine's.
  */
 import { type ChargeRequest, type RunRow, type RunRowReport } from "@purser/core"
-import { Duration, Effect, Schedule, Schema, Stream } from "effect"
+import { Cause, Duration, Effect, Schedule, Schema, Stream } from "effect"
 import type { RunReport } from "./RunReport.ts"
 import { RunError, SourceFailed, StageFailed } from "./RunError.ts"
 
@@ -196,7 +196,12 @@ const stages = <A, R>(chain: Chain<R>, schema: ItemSchema<A>): RunStages<A, R> =
 const told = <P, A, E, R>(name: string, params: Schema.Codec<P, unknown>, rows: (params: P) => Stream.Stream<A, E, R>) => {
   const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(params))
   return Effect.map(Effect.context<R>(), (services) => (given: unknown): Stream.Stream<A, RunError> =>
-    Stream.unwrap(Effect.map(decode(given), rows)).pipe(Stream.mapError(sourceFailed(name)), Stream.provideContext(services)))
+    Stream.unwrap(Effect.map(decode(given), rows)).pipe(
+      // What it throws is its failure, as of a stage.
+      Stream.catchCause((cause) => Cause.hasInterrupts(cause) ? Stream.failCause(cause) : Stream.fail(Cause.squash(cause))),
+      Stream.mapError(sourceFailed(name)),
+      Stream.provideContext(services)
+    ))
 }
 
 /** How definitions begin. */

@@ -157,7 +157,8 @@ const make = Effect.fnUntraced(function*(options: PgSpendCapOptions) {
         ]),
         (rows) => one(input, rows)
       ),
-    close: (of) => Effect.asVoid(Effect.flatMap(caps("close", Sql.close, scope(of)), (rows) => one(of, rows))),
+    close: (of, act) =>
+      Effect.asVoid(Effect.flatMap(caps("close", Sql.close, [...scope(of), text(act?.actor ?? null), text(act?.reason ?? null)]), (rows) => one(of, rows))),
     reopen: (input) =>
       Effect.flatMap(caps("reopen", Sql.reopen, [...scope(input), text(input.actor), text(input.reason)]), (rows) => one(input, rows)),
     report: (billingPeriod) =>

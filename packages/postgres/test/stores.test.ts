@@ -65,6 +65,8 @@ for (const [name, database] of TestDatabase.layers) {
         yield* cap.close(request)
         yield* cap.close(request)
         yield* cap.reopen({ ...request, actor: "ada", reason: "one more" })
+        yield* cap.close(request, { actor: "ada", reason: "the month is over" })
+        yield* cap.reopen({ ...request, actor: "ada", reason: "another one" })
         yield* cap.reopen({ ...request, actor: "bob", reason: "twice" })
         const events = yield* sql.unsafe(`select act, cap_minor, actor, reason, charge_key from purser.cap_events where billing_period = '2026-12' order by position`)
         assert.deepStrictEqual(events.map((event) => ({ ...event })), [
@@ -72,7 +74,9 @@ for (const [name, database] of TestDatabase.layers) {
           { act: "raised", cap_minor: 220n, actor: "ada", reason: "late invoices", charge_key: null },
           { act: "forced", cap_minor: 220n, actor: null, reason: "30 over the cap: the money had moved", charge_key: request.chargeKey },
           { act: "closed", cap_minor: 220n, actor: null, reason: null, charge_key: null },
-          { act: "reopened", cap_minor: 220n, actor: "ada", reason: "one more", charge_key: null }
+          { act: "reopened", cap_minor: 220n, actor: "ada", reason: "one more", charge_key: null },
+          { act: "closed", cap_minor: 220n, actor: "ada", reason: "the month is over", charge_key: null },
+          { act: "reopened", cap_minor: 220n, actor: "ada", reason: "another one", charge_key: null }
         ])
       }))
   })

@@ -60,7 +60,7 @@ describe("purser", () => {
       assert.deepStrictEqual([full.code, full.stdout], [1, ""])
       assert.include(full.stderr, "the cap is 20.00, of which 20.00 are taken")
       yield* at.purser(["cap", "raise", ...scope, "--expected-total", "30.00", "--headroom", "1.00", "--reason", "a late customer"])
-      yield* at.purser(["cap", "close", ...scope])
+      yield* at.purser(["cap", "close", ...scope, "--reason", "the month is over"])
       const shown = yield* at.purser(["cap", "show", "2026-07", "--json"])
       assert.deepStrictEqual(JSON.parse(shown.stdout), [{
         namespace: "zmq-billing", billingPeriod: "2026-07", currency: "usd", expectedMinor: 3000, headroomPercent: 100, capMinor: 3000,

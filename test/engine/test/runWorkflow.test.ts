@@ -1,9 +1,9 @@
 /** A billing run as a workflow, on the engine in memory: planned, charged, held, canceled, extended, with stages around. */
 import { BillingPeriod, type ChargeRequest, Ledger, LedgerError, LedgerUnavailable, RunRegistry, RunStash, SpendCap } from "@purser/core"
-import { BillingRun, ChargePipeline, Reconciler, RunDefinition, RunDefinitions, type RunReport, retryCharge, Runs, tendRuns } from "@purser/engine"
+import { BillingRun, ChargePipeline, type Difference, Reconciler, RunDefinition, RunDefinitions, type RunReport, retryCharge, Runs, tendRuns } from "@purser/engine"
 import { chargeFor, FaultPlan, MockGateway } from "@purser/testkit"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Layer, Queue, Ref, Schedule, Schema, Stream } from "effect"
+import { Deferred, Effect, Layer, Logger, Queue, Ref, Schedule, Schema, Stream } from "effect"
 import { bookWith, paid, Params, payments, plain, report, requests, rowsOf, run, start, until, view, wish, world } from "../src/RunWorld.ts"
 
 /** Says so of what is staged, for as long as it says anything. */
@@ -190,11 +190,20 @@ describe("a run", () => {
       }).pipe(Effect.provide(world(RunDefinitions.layer(plain), "1 day", watched)))
     }))
 
-  it.live("repairs what it finds at the account at its end, or tells it alone", () =>
+  it.live("repairs what it finds at the account at its end, or tells it alone; the log has a line of each, and not thousands", () =>
     Effect.gen(function*() {
       const asked = yield* Ref.make<ReadonlyArray<unknown>>([])
+      const lines: Array<string> = []
+      const logger = Logger.make(({ message }) => void lines.push(String(message)))
+      const forgotten = (index: number, repaired: Difference["repaired"]): Difference => ({
+        kind: "missing_here", chargeKey: `key${index}`, customerId: `c${index}`, item: null, revision: 0, ledger: null,
+        objects: [{ id: `pi_${index}`, status: "succeeded", amountMinor: 1000, currency: "usd", createdMs: 0 }], detail: "no row has it", repaired
+      })
       const reconciler = Layer.succeed(Reconciler, Reconciler.of({
-        reconcile: ({ billingPeriod, dryRun, namespace, sinceMs }) => Effect.as(Ref.update(asked, (all) => [...all, [billingPeriod, namespace, dryRun]]), {
+        reconcile: ({ billingPeriod, dryRun, namespace, sinceMs }, onDifference) => Effect.as(Effect.andThen(
+          Ref.update(asked, (all) => [...all, [billingPeriod, namespace, dryRun]]),
+          Effect.forEach(Array.from({ length: dryRun ? 2 : 23 }, (_, index) => forgotten(index, index === 1 ? null : "adopted")), onDifference)
+        ), {
           billingPeriod, dryRun, sinceMs, untilMs: sinceMs, accounts: [], listed: 0, ours: 0, foreign: 0, rows: 3, open: 0, found: {}, repaired: 0, remaining: dryRun ? 2 : 0
         })
       }))
@@ -204,7 +213,15 @@ describe("a run", () => {
           assert.strictEqual((yield* report(name)).differences, differences)
         }
         assert.deepStrictEqual(yield* Ref.get(asked), [false, true].map((dryRun) => ["2026-07", requests(1)[0]!.namespace, dryRun]))
-      }).pipe(Effect.provide(world(RunDefinitions.layer(plain)).pipe(Layer.provide(reconciler))))
+        const told = lines.map((line) => line.replace(/^reconciliation of run \S+: /, ""))
+        assert.deepStrictEqual([told.length, told[0], told[1], told[20], told[21]], [
+          23,
+          "missing_here (customer c0, pi_0, charge key0): no row has it; adopted",
+          "missing_here (customer c1, pi_1, charge key1): no row has it; it remains",
+          "3 more differences in 2026-07; purser reconcile 2026-07 lists what remains",
+          "missing_here (customer c0, pi_0, charge key0): no row has it; it would be adopted, and nothing was changed"
+        ])
+      }).pipe(Effect.provide(world(RunDefinitions.layer(plain)).pipe(Layer.provide(reconciler), Layer.provideMerge(Logger.layer([logger])))))
     }))
 
   run("sends nothing while it is paused, and goes on where it was", RunDefinitions.layer(plain), Effect.gen(function*() {
@@ -358,6 +375,11 @@ describe("stages", () => {
         assert.strictEqual((yield* Effect.flip(report("early"))).message, `stage "discount" failed on chunk 0: boom before`)
         assert.deepStrictEqual([yield* Ref.get(tries), yield* MockGateway.payments("m0", "2026-07")], [2, 0])
       }).pipe(Effect.provide(world(RunDefinitions.layer(early))))
+      const source = RunDefinition.rows("thrown", { params: Period, rows: () => Stream.die(new Error("boom at the source")) })
+      yield* Effect.gen(function*() {
+        yield* start(wish("source", { period: "2026-07", customers: 1 }, { definition: "thrown" }))
+        assert.strictEqual((yield* Effect.flip(report("source"))).message, `the source of "thrown" failed: boom at the source`)
+      }).pipe(Effect.provide(world(RunDefinitions.layer(source))))
       const late = usage().charge(({ customerId }) => chargeFor(customerId, "2026-07"))
         .after("receipt", { ...policy, run: () => Effect.die(new Error("boom after")) })
         .after("own webhook", { ...policy, run: (): Effect.Effect<void> => { throw new Error("not an Effect") } })

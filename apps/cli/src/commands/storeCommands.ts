@@ -89,9 +89,10 @@ export const capCommand = Command.make("cap").pipe(
     Command.make("raise", { ...scopeFlags, ...figures, ...why }, Effect.fnUntraced(function*(given) {
       return yield* (yield* loadCap).raiseCap(yield* readScope(given), { ...given, ...(yield* actOf(given, "raise")) })
     })).pipe(Command.withDescription("Set other figures, with a reason that is kept")),
-    Command.make("close", scopeFlags, Effect.fnUntraced(function*(given) {
-      return yield* (yield* loadCap).closeCap(yield* readScope(given))
-    })).pipe(Command.withDescription("Take no more charges for the period")),
+    Command.make("close", { ...scopeFlags, actor: why.actor, reason: why.reason.pipe(Flag.optional) }, Effect.fnUntraced(function*(given) {
+      const reason = Option.isSome(given.reason) ? { reason: given.reason.value } : {}
+      return yield* (yield* loadCap).closeCap(yield* readScope(given), { actor: Option.getOrElse(given.actor, () => "purser cap close"), ...reason })
+    })).pipe(Command.withDescription("Take no more charges for the period; who, and why if you say it, is kept")),
     Command.make("reopen", { ...scopeFlags, ...why }, Effect.fnUntraced(function*(given) {
       return yield* (yield* loadCap).reopenCap(yield* readScope(given), yield* actOf(given, "reopen"))
     })).pipe(Command.withDescription("Take charges for a closed period again, with a reason that is kept; its figures stay"))

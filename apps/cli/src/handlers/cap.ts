@@ -67,9 +67,9 @@ export const raiseCap = (scope: CapScope, given: Figures & { readonly actor: str
   }).pipe(Effect.provide(Stores.layerConfig))
 
 /** Takes no more charges. */
-export const closeCap = (scope: CapScope) =>
+export const closeCap = (scope: CapScope, act: { readonly actor: string; readonly reason?: string }) =>
   Effect.gen(function*() {
-    yield* (yield* SpendCap).close(scope)
+    yield* (yield* SpendCap).close(scope, act)
     yield* out(`the cap for ${scope.billingPeriod} ${scope.currency} is closed`)
   }).pipe(Effect.provide(Stores.layerConfig))
 

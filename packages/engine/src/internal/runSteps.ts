@@ -2,7 +2,7 @@
 import { DunningBook, RunLedger, type RunRecord, RunRegistry, type RunRowReport, RunStash, type RunStateTotal, SpendCap, type SpendCapError } from "@purser/core"
 import { Clock, type Duration, Effect, Option, type Semaphore } from "effect"
 import { BillingRun } from "../BillingRun.ts"
-import { Reconciler } from "../Reconciler.ts"
+import { type Difference, Reconciler } from "../Reconciler.ts"
 import { openRows } from "../RunDispatch.ts"
 import { countRows, type RunReport } from "../RunReport.ts"
 import { Sweeper } from "../Sweeper.ts"
@@ -14,6 +14,15 @@ export type Verdict = "go" | "hold" | "cancel"
 
 const verdictOf = (run: RunRecord | undefined): Verdict => run === undefined || run.state === "canceling" ? "cancel" : run.state === "paused" ? "hold" : "go"
 const skewMs = 600_000
+
+/** Differences of a period that are told one by one. */
+const toldMax = 20
+
+/** A difference in one line: which, whose, of which objects, and what became of it. */
+const differenceText = ({ chargeKey, customerId, detail, item, kind, objects, repaired }: Difference, dryRun: boolean) => {
+  const whose = [customerId === null ? "an unknown customer" : `customer ${customerId}`, ...(item === null ? [] : [`item ${item}`]), ...objects.map(({ id }) => id), ...(chargeKey === "" ? [] : [`charge ${chargeKey}`])]
+  return `${kind} (${whose.join(", ")}): ${detail}; ${repaired === null ? "it remains" : dryRun ? `it would be ${repaired}, and nothing was changed` : repaired}`
+}
 
 /** Rows that a worker holds or has to look after: they were sent. */
 export const inWork = (summary: ReadonlyArray<RunStateTotal>) =>
@@ -113,8 +122,13 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, { contro
       const sinceMs = (run?.createdAtMs ?? (yield* Clock.currentTimeMillis)) - skewMs
       const scopes = new Map(totals.map(({ billingPeriod, namespace }) => [JSON.stringify([namespace, billingPeriod]), { billingPeriod, namespace }]))
       const results = yield* Effect.forEach(scopes.values(), (scope) =>
-        reconciler.value.reconcile({ ...scope, sinceMs, dryRun: !repair }, (found) =>
-          Effect.logWarning(`reconciliation of run ${runId}: ${found.kind}, ${found.detail}`)).pipe(
+        Effect.suspend(() => {
+          let told = 0
+          return reconciler.value.reconcile({ ...scope, sinceMs, dryRun: !repair }, (found) =>
+            told++ < toldMax ? Effect.logWarning(`reconciliation of run ${runId}: ${differenceText(found, !repair)}`) : Effect.void).pipe(
+              Effect.tap(() => told <= toldMax ? Effect.void
+                : Effect.logWarning(`reconciliation of run ${runId}: ${told - toldMax} more differences in ${scope.billingPeriod}; purser reconcile ${scope.billingPeriod} lists what remains`)))
+        }).pipe(
             Effect.map(({ remaining }) => ({ differences: remaining, problem: null })),
             Effect.catch((error) => Effect.succeed({ differences: null, problem: `${scope.billingPeriod} could not be reconciled: ${error.message}` }))
           ))
@@ -130,7 +144,7 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, { contro
         // Where cases are opened for declines, those that nobody has looked at get one soon: a new card would find the cap closed.
         const followed = opensCases ? asked + unseen : asked
         if (followed > 0) return `the cap of ${billingPeriod} ${currency} stays open: ${followed} declined ${followed === 1 ? "charge is" : "charges are"} still asked for`
-        yield* patiently(cap.close(scope))
+        yield* patiently(cap.close(scope, { actor: runner, reason: `run ${runId} has come to its end` }))
         return unseen === 0 ? undefined
           : `the cap of ${billingPeriod} ${currency} is closed over ${unseen} declined ${unseen === 1 ? "charge" : "charges"}: purser cap reopen opens it, if they are to be asked for again`
       }))

@@ -36,13 +36,13 @@ export const raise = `with u as (
 e as (${writeEvent("raised", "u", "$7::text", "$8::text")})
 select ${columns} from u`
 
-/** namespace, period, currency */
+/** namespace, period, currency, actor or null, reason or null */
 export const close = `with u as (
   update purser.caps set closed = true
   where namespace = $1::text and billing_period = $2::text and currency = $3::text and not closed
   returning ${columns}
 ),
-e as (${writeEvent("closed", "u", "null", "null")})
+e as (${writeEvent("closed", "u", "$4::text", "$5::text")})
 select ${columns} from u
 union all
 select ${columns} from purser.caps where namespace = $1::text and billing_period = $2::text and currency = $3::text and closed`
