@@ -108,13 +108,11 @@ export const makeCalls = Effect.fnUntraced(function*(labels: PeriodLabels) {
     })),
     openCap: call(Effect.fnUntraced(function*(input: CapInput): Effect.fn.Return<CapStatus, CapFailure, Calls> {
       yield* onlyFieldsOf.cap(input)
-      return plain(yield* (yield* SpendCap).open({
-        namespace: input.namespace ?? defaultNamespace,
-        billingPeriod: yield* readPeriod(input.billingPeriod, labels),
-        currency: yield* readCurrency(input.currency),
-        expectedMinor: yield* readTotal(input.expectedMinor),
-        headroomPercent: input.headroomPercent ?? defaultHeadroomPercent
-      }))
+      const scope = { namespace: input.namespace ?? defaultNamespace, billingPeriod: yield* readPeriod(input.billingPeriod, labels), currency: yield* readCurrency(input.currency) }
+      const opened = yield* (yield* SpendCap).open({ ...scope, expectedMinor: yield* readTotal(input.expectedMinor), headroomPercent: input.headroomPercent ?? defaultHeadroomPercent })
+      // Cases that found none look again at once, or by themselves where this cannot be said.
+      yield* Effect.ignore((yield* DunningBook).roomMade(scope))
+      return plain(opened)
     })),
     refund: call(Effect.fnUntraced(function*(input: RefundInput): Effect.fn.Return<RefundOutcome, GiveBackFailure, Calls> {
       yield* onlyFieldsOf.refund(input)

@@ -76,7 +76,10 @@ export interface PurserRun extends AsyncIterable<RunStatus> {
   readonly resume: () => Promise<RunStatus>
   /** Sends nothing more, ever; what was sent is settled, the rest is not started. */
   readonly cancel: (reason: string) => Promise<RunStatus>
-  /** Late rows for a run that is over: those whose identity it does not have are planned under the caps that are open, and charged. */
+  /**
+   * Late rows for a run that is over: those whose identity it does not have are planned under the caps that are open, and charged. A row that
+   * it has with other terms refuses them all (`TermsChanged`).
+   */
   readonly extend: (rows: RunInput["rows"]) => Promise<RunStatus>
 }
 
@@ -130,13 +133,17 @@ const rowsOf = (input: Pick<RunInput, "name" | "rows">, labels: PeriodLabels, ea
   )
 }
 
-/** Refuses rows that the run of this name does not have, or has with other terms: answering it would leave them out without a word. */
+/** Refuses rows that the run of this name does not have, or has with other terms: answering it would leave them out without a word. Only those that it does not have may be late. */
 const sameRows = Effect.fnUntraced(function*({ name, runId }: RunRecord, rows: Stream.Stream<ReadonlyArray<RunRow>, InvalidInput>): Effect.fn.Return<void, InvalidInput | LedgerError, RunLedger> {
   const { changed, late } = yield* compareRows(runId, rows)
-  const others = [...late, ...changed]
-  if (others.length > 0) {
+  if (changed.length > 0) {
     return yield* new InvalidInput({
-      detail: `the run "${name}" is there already, and ${others.length} of these rows are not among its own (the first is row ${Math.min(...others.slice(0, 1), ...changed.slice(0, 1))}): extend(rows) adds late rows, another name is another run`
+      detail: `the run "${name}" is there already, and has ${changed.length} of these rows with other terms (the first is row ${changed[0]!}): give them as it has them; what is to be charged besides needs another item`
+    })
+  }
+  if (late.length > 0) {
+    return yield* new InvalidInput({
+      detail: `the run "${name}" is there already, and ${late.length} of these rows are not among its own (the first is row ${late[0]!}): extend(rows) adds late rows, another name is another run`
     })
   }
 })

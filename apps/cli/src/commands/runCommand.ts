@@ -7,6 +7,7 @@ import { periodLabels } from "./periodLabels.ts"
 import { columnNamed, columns, type Column, type Delimiter, type InputOptions } from "../input/InputOptions.ts"
 import type { RunOptions } from "../handlers/planFile.ts"
 import { inTelemetry } from "./inTelemetry.ts"
+import { checkName, optionFlags } from "./runsCommand.ts"
 import { actorFlag } from "./recordFlags.ts"
 
 const flags = {
@@ -52,6 +53,8 @@ const flags = {
     Flag.withDescription("With --detach: the run's name (default: the file's); the same name again charges nobody"),
     Flag.optional
   ),
+  reconcile: optionFlags.reconcile.pipe(Flag.withDescription("With --detach: compare the periods with Stripe at the end (--no-reconcile leaves it out)")),
+  repair: optionFlags.repair.pipe(Flag.withDescription("With --detach: repair what that comparison finds (--no-repair tells it alone)")),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Read and check only; plan and send nothing"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false)),
   yes: Flag.Boolean("yes").pipe(Flag.withAlias("y"), Flag.withDescription("Answer every question with yes"), Flag.withDefault(false)),
@@ -112,7 +115,8 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
     allowPeriods.push(allowed.success)
   }
   if (Option.isSome(given.name) && !given.detach) return yield* refused("--name is of runs that are handed over: it wants --detach")
-  if (Option.exists(given.name, (name) => name.trim() === "")) return yield* refused("a run needs a name")
+  if (Option.isSome(given.name)) yield* checkName("a run's name", given.name.value)
+  if (!given.detach && !(given.reconcile && given.repair)) return yield* refused("--no-reconcile and --no-repair are of runs that are handed over, with --detach: a run of this process leaves that to purser reconcile")
   if (given.detach && (given.dryRun || given.paused || given.retry.length > 0 || Option.isSome(given.report))) {
     return yield* refused("--detach hands the run over: --dry-run, --paused, --retry and --report are for runs of this process")
   }
@@ -149,7 +153,8 @@ export const runCommand = Command.make("run", flags, Effect.fnUntraced(function*
   }
   if (given.detach) {
     const { detach } = yield* Effect.promise(() => import("../handlers/detach.ts"))
-    return yield* detach(options, Option.getOrElse(given.name, () => given.file.split("/").at(-1)!))
+    const { reconcile, repair } = given
+    return yield* detach(options, Option.getOrElse(given.name, () => given.file.split("/").at(-1)!), { reconcile, repair })
   }
   const { run } = yield* Effect.promise(() => import("../handlers/run.ts"))
   return yield* inTelemetry("run", run(options))

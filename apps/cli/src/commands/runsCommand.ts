@@ -34,6 +34,10 @@ export const optionFlags = {
   closePeriod: Flag.Boolean("close-period").pipe(Flag.withDescription("Close the caps when every row is settled"), Flag.withDefault(false))
 }
 
+/** Names are given back to the shell, and stand in tables and logs. */
+export const checkName = (what: string, name: string) =>
+  /^[\w.-]{1,60}$/.test(name) ? Effect.void : Effect.fail(refused(`${what} has up to 60 letters, digits, dots, hyphens and underscores`))
+
 interface SourceFlags {
   readonly query: Option.Option<string>
   readonly file: Option.Option<string>
@@ -111,7 +115,7 @@ export const runsCommand = Command.make("runs", {
       ...sourceFlags, ...optionFlags, actor, json,
       watch: Flag.Boolean("watch").pipe(Flag.withDescription("Follow it to its end"), Flag.withDefault(false))
     }, Effect.fnUntraced(function*(given) {
-      if (given.name.trim() === "") return yield* refused("a run needs a name")
+      yield* checkName("a run's name", given.name)
       const options = yield* readOptions(given)
       const source = yield* readSource(given, options.allowPeriods)
       return yield* (yield* load).startRun({ name: given.name, ...source, options, actor: given.actor }, given)

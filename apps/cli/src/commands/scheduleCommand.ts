@@ -1,9 +1,8 @@
 /** The flags of `purser schedule`. */
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { refused } from "../CommandFailed.ts"
 import { actorFlag } from "./recordFlags.ts"
-import { optionFlags, readOptions, readSource, sourceFlags } from "./runsCommand.ts"
+import { checkName, optionFlags, readOptions, readSource, sourceFlags } from "./runsCommand.ts"
 
 const load = Effect.promise(() => import("../handlers/schedules.ts"))
 const name = Argument.String("NAME").pipe(Argument.withDescription("The schedule's name; its runs are called NAME/2026-08-01T06:00:00"))
@@ -22,7 +21,7 @@ export const scheduleCommand = Command.make("schedule", { json }, Effect.fnUntra
       ...sourceFlags, ...optionFlags,
       actor: actorFlag.pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser schedule"))
     }, Effect.fnUntraced(function*(given) {
-      if (!/^[\w.-]{1,60}$/.test(given.name)) return yield* refused("a schedule's name has up to 60 letters, digits, dots, hyphens and underscores")
+      yield* checkName("a schedule's name", given.name)
       const options = yield* readOptions(given)
       const source = yield* readSource(given, options.allowPeriods)
       return yield* (yield* load).putSchedule({ name: given.name, cron: given.cron, zone: given.zone, ...source, options, actor: given.actor })

@@ -37,7 +37,7 @@ const again = Effect.fnUntraced(function*(options: RunOptions, run: RunRecord) {
 })
 
 /** Hands the file over under a name. */
-export const detach = (options: RunOptions, name: string) =>
+export const detach = (options: RunOptions, name: string, atEnd: { readonly reconcile: boolean; readonly repair: boolean }) =>
   Effect.gen(function*() {
     const known = yield* (yield* RunRegistry).find(name)
     if (known !== undefined) return yield* again(options, known)
@@ -45,7 +45,7 @@ export const detach = (options: RunOptions, name: string) =>
     const notes = noNotes()
     const plan = yield* planFile(options, id, notes)
     const { isNew, run } = yield* (yield* Runs).start({
-      name, definition: stagedDefinition, params: { file: options.file }, actor: options.actor, plannedAs: id, options: { concurrency: options.concurrency }
+      name, definition: stagedDefinition, params: { file: options.file }, actor: options.actor, plannedAs: id, options: { concurrency: options.concurrency, ...atEnd }
     })
     yield* options.json
       ? out(JSON.stringify({ runId: run.runId, name, state: run.state, isNew, rows: plan.rows, refused: notes.refusedRows }))

@@ -36,10 +36,10 @@ export const retry = (identity: ChargeIdentity, options: RetryOptions) =>
       return yield* refused(`the charge is ${record.state}: only declined and rejected ones, and those that wait for the customer, are tried again`)
     }
     const method = options.paymentMethod === undefined ? "" : `, with ${options.paymentMethod}`
-    yield* note(`${record.state} attempt ${record.attempt} of ${record.chargeKey} becomes attempt ${record.attempt + 1}${method}`)
+    yield* note(`attempt ${record.attempt} of ${record.chargeKey} was ${record.state}; attempt ${record.attempt + 1} ${options.dryRun ? "would be" : "is"} asked for${method}, if there is room under the cap`)
     if (options.dryRun) return
     const outcome = yield* retryCharge(record, options).pipe(
-      Effect.catchIf(isNoRoom, ({ message }) => refused(`${message}. The charge stays ${record.state}; purser cap raise or purser cap reopen makes room.`))
+      Effect.catchIf(isNoRoom, ({ message }) => refused(`${message}. Nobody was asked: the charge stays ${record.state} at attempt ${record.attempt}; purser cap raise or purser cap reopen makes room.`))
     )
     if (outcome === undefined) return yield* refused("somebody else has taken the charge up meanwhile")
     yield* out(options.json ? JSON.stringify(outcome) : textOf(outcome))

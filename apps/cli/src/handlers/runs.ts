@@ -7,7 +7,8 @@ import { DateTime, Effect, Layer, Stream } from "effect"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
 import { note, out } from "../ui/Output.ts"
 import { table } from "../ui/table.ts"
-import { countsOf } from "./runReport.ts"
+import { countsOf, type RunCounts } from "./runReport.ts"
+import { showConflicts } from "./showConflicts.ts"
 
 const layer = Runs.layer.pipe(Layer.provideMerge(Runner.layerClient), Layer.provideMerge(Stores.layerConfig))
 const onRuns = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, layer)
@@ -72,6 +73,13 @@ export const showRun = (name: string, json: boolean) =>
 
 const told = (run: RunRecord) => `run ${run.name} (${run.runId}) is ${standingOf(run)}`
 
+/** How the rows stand that are not paid. */
+const whyNot = ({ conflict, declined, processing, rejected, requiresAction, unresolved }: RunCounts) => {
+  const unpaid = { conflict, declined, rejected, processing, "waiting for the customer": requiresAction, unresolved }
+  const words = Object.entries(unpaid).filter(([, rows]) => rows > 0).map(([how, rows]) => `${rows} ${how}`)
+  return words.length === 0 ? "" : `: ${words.join(", ")}`
+}
+
 /** Follows a run to its end; the status says how it ended. */
 const follow = Effect.fnUntraced(function*(name: string, json: boolean) {
   const runs = yield* Runs
@@ -81,10 +89,11 @@ const follow = Effect.fnUntraced(function*(name: string, json: boolean) {
   }))
   const view = yield* runs.view(name)
   const counts = countsOf(view.counted, 0, 0)
+  if (counts.conflict > 0) yield* showConflicts(view.run.runId)
   yield* out(json ? JSON.stringify(jsonOf(view)) : table(header, [lineOf(view)], [2, 3, 4]))
   // The rows of an interrupted run are charged by the one that went on with them.
   if ((view.run.state !== "finished" && view.run.state !== "interrupted") || counts.succeeded < counts.rows) {
-    return yield* new CommandFailed({ text: `${told(view.run)}: ${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid`, status: exitStatus.partial })
+    return yield* new CommandFailed({ text: `${told(view.run)}: ${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid${whyNot(counts)}`, status: exitStatus.partial })
   }
 })
 
