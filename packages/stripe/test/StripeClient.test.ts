@@ -96,12 +96,61 @@ describe("StripeClient sends once", () => {
           throw new Error("no such parameter")
         }))
         assert.include(thrown.message, "no such parameter")
+        const late = yield* Effect.flip(client.call("late", (stripe) => Promise.resolve().then(() => stripe.customers.retrieve("cus_1"))))
+        assert.strictEqual(late.message, "late: not sent: a request outside of a call")
         assert.strictEqual(server.requests.length, 1)
       }).pipe(Effect.provide(clientAt(server)))
     }))
 })
 
+describe("StripeClient's connections", () => {
+  const ends: Record<string, (request: StubRequest) => void> = {
+    "reset": ({ socket }) => socket.resetAndDestroy(),
+    "closed": ({ socket }) => socket.end()
+  }
+  for (const [name, end] of Object.entries(ends)) {
+    it.effect(`one that is ${name} under its second request: sent once, ConnectionFailed`, () =>
+      Effect.gen(function*() {
+        let asked = 0
+        const server = yield* stub((request) => {
+          asked += 1
+          if (asked === 1) request.socket.write(http(200, customer))
+          else end(request)
+        })
+        const error = yield* Effect.flip(Effect.andThen(post, post).pipe(Effect.provide(clientAt(server))))
+        assert.strictEqual(error.reason._tag === "ConnectionFailed" ? error.reason.code : undefined, "ECONNRESET")
+        assert.strictEqual(server.requests.length, 2)
+        assert.strictEqual(server.requests[0]?.socket, server.requests[1]?.socket)
+      }))
+  }
+
+  it.effect("one that the other side closed in between is left, and the next request goes over another", () =>
+    Effect.gen(function*() {
+      const server = yield* stub(({ socket }) => socket.end(http(200, customer)))
+      yield* Effect.gen(function*() {
+        yield* post
+        yield* Deferred.await((yield* Queue.take(server.arrived)).closed)
+        assert.strictEqual((yield* post).status, 200)
+      }).pipe(Effect.provide(clientAt(server)))
+      assert.strictEqual(server.requests.length, 2)
+      assert.notStrictEqual(server.requests[0]?.socket, server.requests[1]?.socket)
+    }))
+})
+
 describe("StripeClient on the wire", () => {
+  it.effect("keeps the accounts of calls apart that begin together", () =>
+    Effect.gen(function*() {
+      const server = yield* stub(({ socket }) => socket.write(http(200, customer)))
+      const accounts = ["acct_1", "acct_2", "acct_3"]
+      yield* Effect.flatMap(StripeClient, (client) =>
+        Effect.forEach(accounts, (account) =>
+          client.call("post", (stripe) => stripe.paymentIntents.create({ amount: 100, currency: "usd" }, { idempotencyKey: account }), { account }), {
+          concurrency: "unbounded"
+        })).pipe(Effect.provide(clientAt(server)))
+      const seen = server.requests.map(({ headers }) => [headers["idempotency-key"], headers["stripe-account"]])
+      assert.sameDeepMembers(seen, accounts.map((account) => [account, account]))
+    }))
+
   it.effect("sends key, version, account and idempotency key, and no telemetry", () =>
     Effect.gen(function*() {
       const server = yield* stub(({ socket }) => socket.write(http(200, customer)))

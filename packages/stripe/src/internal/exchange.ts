@@ -1,11 +1,12 @@
 /**
- * One HTTP request and its whole answer, on Node's own client: the native boundary of this package.
+ * One HTTP request and its whole answer, on undici, which takes half of the processor that Node's own client takes: the
+ * native boundary of this package.
  *
  * It sends exactly once, follows no redirect, and reads the body to its end before it answers, so that one deadline
  * covers everything. It knows nothing of Stripe.
  */
-import * as http from "node:http"
-import * as https from "node:https"
+import type { OutgoingHttpHeaders } from "node:http"
+import { type Dispatcher, Pool } from "undici"
 
 /** A complete answer. Header names are lower case. */
 export interface HttpAnswer {
@@ -27,7 +28,7 @@ export interface HttpFailure {
 export interface HttpRequest {
   readonly method: string
   readonly path: string
-  readonly headers: http.OutgoingHttpHeaders
+  readonly headers: OutgoingHttpHeaders
   readonly body: string
 }
 
@@ -46,9 +47,10 @@ const bodyLimitBytes = 8 * 1024 * 1024
 /** A connection that idled for longer is likelier to have been closed by the other side than to be of use. */
 const idleMs = 20_000
 
-const flatten = (headers: http.IncomingHttpHeaders): Record<string, string> => {
+const flatten = (headers: Dispatcher.ResponseData["headers"]): Record<string, string> => {
   const flat: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name in headers) {
+    const value = headers[name]
     if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(", ") : value
   }
   return flat
@@ -56,49 +58,36 @@ const flatten = (headers: http.IncomingHttpHeaders): Record<string, string> => {
 
 /** Connections to the URL's host; a path of the URL goes before every request's path. */
 export const openOrigin = (url: URL, maxSockets: number): Origin => {
-  const client = url.protocol === "http:" ? http : https
-  const agent = new client.Agent({ keepAlive: true, maxSockets, timeout: idleMs })
+  // One request at a time on each connection, so that none is ever behind one that fails, and sent again. Time-outs are the caller's.
+  const pool = new Pool(url.origin, {
+    connections: maxSockets,
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: idleMs,
+    keepAliveMaxTimeout: idleMs,
+    connectTimeout: 0,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxResponseSize: bodyLimitBytes
+  })
   const prefix = url.pathname.replace(/\/+$/, "")
-  const target = {
-    host: url.hostname.replace(/^\[|\]$/g, ""),
-    port: url.port === "" ? (url.protocol === "http:" ? 80 : 443) : Number(url.port),
-    agent
-  }
   return {
-    close: () => agent.destroy(),
+    close: () => void pool.destroy(),
     send: ({ body, headers, method, path }, signal, onEnd) => {
-      let head: { readonly status: number; readonly headers: Record<string, string> } | undefined
-      let ended = false
-      const fail = (error: NodeJS.ErrnoException) => {
-        if (ended) return
-        ended = true
+      const failed = (error: NodeJS.ErrnoException, head?: { readonly status: number; readonly headers: Record<string, string> }) => {
+        // Nobody waits any more, and what the signal gives for a reason is no error of the network.
+        if (signal.aborted) return
         const detail = head === undefined ? error.message : `the body was cut off (${error.message})`
-        onEnd({ failure: { code: error.code ?? null, status: head?.status ?? null, headers: head?.headers ?? {}, detail } })
+        // A connection that the other side closed has the name that Node's own client gives it.
+        const code = error.code === "UND_ERR_SOCKET" ? "ECONNRESET" : error.code ?? null
+        onEnd({ failure: { code, status: head?.status ?? null, headers: head?.headers ?? {}, detail } })
       }
-      const request = client.request({ ...target, method, path: prefix + path, headers, signal })
-      request.on("error", fail)
-      // Also when the other side takes the connection for something else (101): no response comes then.
-      request.on("close", () => fail(new Error("the connection was closed without an answer")))
-      request.on("response", (response) => {
-        const received = { status: response.statusCode ?? 0, headers: flatten(response.headers) }
-        head = received
-        const chunks: Array<Buffer> = []
-        let size = 0
-        response.on("error", fail)
-        response.on("data", (chunk: Buffer) => {
-          size += chunk.length
-          if (size > bodyLimitBytes) request.destroy(new Error(`it is longer than ${bodyLimitBytes} bytes`))
-          else chunks.push(chunk)
-        })
-        response.on("end", () => {
-          // A body that ends early may emit `end` without an error.
-          if (!response.complete) return fail(new Error("it ended early"))
-          if (ended) return
-          ended = true
-          onEnd({ answer: { ...received, body: Buffer.concat(chunks).toString("utf8") } })
-        })
+      pool.request({ method: method as Dispatcher.HttpMethod, path: prefix + path, headers, body, signal }, (error, response) => {
+        if (error !== null) return failed(error)
+        const head = { status: response.statusCode, headers: flatten(response.headers) }
+        // A turn later: by then the connection is free again, and the next request needs no other.
+        response.body.text().then((body) => void setImmediate(() => onEnd({ answer: { ...head, body } })), (error: Error) => failed(error, head))
       })
-      request.end(body)
     }
   }
 }

@@ -98,9 +98,13 @@ export const makeLimiter = Effect.fnUntraced(function*(settings: LimitSettings):
   const ofAll = (turn: Turn) => [`${turn.account} all`, settings.allPerSecond] as const
   const ofEndpoint = (turn: Turn) => [`${turn.account} ${turn.endpoint}`, settings.endpointPerSecond] as const
 
-  const token = Effect.fnUntraced(function*([key, nominal]: readonly [string, number | null]) {
-    const rate = paceOf(key, nominal).next(yield* Clock.currentTimeMillis)
-    if (rate === null) return
+  const token = ([key, nominal]: readonly [string, number | null]) =>
+    Effect.clockWith((clock) => {
+      const rate = paceOf(key, nominal).next(clock.currentTimeMillisUnsafe())
+      return rate === null ? Effect.void : taken(key, rate)
+    })
+
+  const taken = Effect.fnUntraced(function*(key: string, rate: number) {
     const limit = Math.max(1, Math.floor(rate / pieces))
     // Buckets in memory that may be overdrawn refuse nobody.
     const { delay } = yield* Effect.orDie(buckets.consume({
@@ -111,13 +115,11 @@ export const makeLimiter = Effect.fnUntraced(function*(settings: LimitSettings):
 
   return {
     inTurn: (turn, call) =>
-      Effect.gen(function*() {
-        yield* token(ofEndpoint(turn))
-        yield* token(ofAll(turn))
+      Effect.andThen(token(ofEndpoint(turn)), Effect.andThen(token(ofAll(turn)), Effect.suspend(() => {
         let permit = permits.get(turn.account)
         if (permit === undefined) permits.set(turn.account, permit = Semaphore.makeUnsafe(settings.concurrency))
-        return yield* permit.withPermit(call)
-      }),
+        return permit.withPermit(call)
+      }))),
     alone: (customer, call) =>
       Effect.suspend(() => {
         let entry = customers.get(customer)

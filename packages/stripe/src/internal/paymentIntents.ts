@@ -41,16 +41,9 @@ export const makePaymentIntents = (
         ? Effect.succeed(toPayment(intent, client.scrub))
         : ask.fail(new UnexpectedAnswer({ operation, detail: `asked for ${id}, got ${client.scrub(intent.id)}` }), requestId))
 
-  const intentCall = Effect.fnUntraced(function*(
-    ask: Ask,
-    operation: string,
-    id: string | undefined,
-    use: (stripe: Stripe) => PromiseLike<unknown>
-  ) {
-    const answer = yield* ask.call(operation, use)
-    if (answer.status !== 200) return yield* refused(ask, operation, answer)
-    return yield* paymentIn(ask, operation, answer.json, id, answer.requestId)
-  })
+  const intentCall = (ask: Ask, operation: string, id: string | undefined, use: (stripe: Stripe) => PromiseLike<unknown>) =>
+    Effect.flatMap(ask.call(operation, use), (answer) =>
+      answer.status === 200 ? paymentIn(ask, operation, answer.json, id, answer.requestId) : refused(ask, operation, answer))
 
   const retrieveAs = (ask: Ask, operation: string, id: string) =>
     intentCall(ask, operation, id, (stripe) => stripe.paymentIntents.retrieve(id))
@@ -71,9 +64,9 @@ export const makePaymentIntents = (
     )
   }
 
-  const create = Effect.fnUntraced(function*(order: GatewayOrder, keySuffix: string) {
+  const create = (order: GatewayOrder, keySuffix: string) => {
     const { request } = order
-    return yield* intentCall(askFor(client, order), "create", undefined, (stripe) =>
+    return intentCall(askFor(client, order), "create", undefined, (stripe) =>
       stripe.paymentIntents.create({
         amount: request.amountMinor,
         currency: request.currency,
@@ -81,15 +74,19 @@ export const makePaymentIntents = (
         allowed_payment_method_types: [...options.paymentMethodTypes],
         metadata: metadataOf(order)
       }, { idempotencyKey: keyOf(order, "create", keySuffix) }))
-  })
+  }
 
-  const confirm: ChargeGateway["Service"]["confirm"] = Effect.fnUntraced(function*(order, { attempt, id, keySuffix, paymentMethod }) {
+  const confirm: ChargeGateway["Service"]["confirm"] = (order, { attempt, id, keySuffix, paymentMethod }) => {
     const ask = askFor(client, order)
-    const answer = yield* ask.call("confirm", (stripe) =>
+    const answer = ask.call("confirm", (stripe) =>
       stripe.paymentIntents.confirm(id, { payment_method: paymentMethod, off_session: true }, {
         idempotencyKey: keyOf(order, `confirm:${attempt}`, keySuffix)
       }))
-    if (answer.status === 200) return yield* paymentIn(ask, "confirm", answer.json, id, answer.requestId)
+    return Effect.flatMap(answer, (answer) =>
+      answer.status === 200 ? paymentIn(ask, "confirm", answer.json, id, answer.requestId) : notConfirmed(ask, id, answer))
+  }
+
+  const notConfirmed = Effect.fnUntraced(function*(ask: Ask, id: string, answer: StripeAnswer): Effect.fn.Return<GatewayPayment, ChargeError> {
     const problem = problemOf(answer)
     const reason = reasonOf("confirm", answer, client.scrub)
     // A refusal of this request is no proof about an earlier one: a method that was detached since the first confirm

@@ -4,11 +4,10 @@
  *
  * Left alone the SDK would send a request again after ECONNRESET even with retries off, take an error body without
  * `error` for success, lose the status of a body that is not JSON, and could not be interrupted. So the HTTP client it is
- * given hands the request that the SDK built to the caller, who sends it once when its turn has come, and tells the SDK that
- * all went well with an empty object.
+ * given hands the request that the SDK built to the caller, who sends it once when its turn has come. The SDK never hears of
+ * an answer: its promise stays open, and goes with the last that knows of it.
  */
-import { Redacted } from "effect"
-import { AsyncLocalStorage } from "node:async_hooks"
+import { Redacted, Result } from "effect"
 import type { Stripe } from "stripe"
 import type { StripeSettings } from "../StripeConfig.ts"
 import type { HttpAnswer, HttpFailure, Origin } from "./exchange.ts"
@@ -25,8 +24,6 @@ export interface Prepared {
   readonly account: string
   /** Sends it, once. */
   readonly send: (signal: AbortSignal, onEnd: (end: CallEnd) => void) => void
-  /** Lets the SDK forget it. */
-  readonly abandon: () => void
 }
 
 interface Call {
@@ -35,7 +32,7 @@ interface Call {
   sent: boolean
 }
 
-/** Has the SDK build one request. `onRefused` is called with its reason when it builds none. */
+/** Has the SDK build one request, which `use` must ask for before it returns. `onRefused` is called with its reason when it builds none. */
 export type Prepare = (
   use: (stripe: Stripe) => PromiseLike<unknown>,
   account: string | undefined,
@@ -43,51 +40,42 @@ export type Prepare = (
   onRefused: (detail: string) => void
 ) => void
 
-/** One for all clients: Node visits each that was ever used whenever anything asynchronous begins, and forgets none. */
-const calls = new AsyncLocalStorage<Call>()
+/** Whose a request is, on its headers, beside the names that are sent. */
+const asker = Symbol("call")
+interface Asked {
+  [asker]?: Call
+}
 
-const detailOf = (error: unknown): string => error instanceof Error ? error.message : "the SDK gave no reason"
+/** The SDK wraps what our HTTP client says. */
+const detailOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return "the SDK gave no reason"
+  return "detail" in error && error.detail instanceof Error ? error.detail.message : error.message
+}
 
 /** The SDK on our connections. `Sdk` is passed in because it is loaded when the layer is built, not at import. */
 export const makeSdk = (Sdk: typeof Stripe, origin: Origin, settings: StripeSettings): Prepare => {
-  const answered: Stripe.HttpClientResponse = {
-    getStatusCode: () => 200,
-    getHeaders: () => ({}),
-    getRawResponse: () => ({}),
-    toStream: () => {
-      throw new Error("streams are not supported")
-    },
-    toJSON: () => Promise.resolve({})
-  }
+  // An `AsyncLocalStorage` would tell too whose request it is, and cost every promise of the whole process.
+  let asking: Call | undefined
   const httpClient: Stripe.HttpClient = {
     getClientName: () => "purser",
     // Host, protocol and timeout are ours: a call can go nowhere else and lasts as long as its fiber lets it.
     makeRequest: (_host, _port, path, method, headers, body) =>
-      new Promise((resolve, reject) => {
-        const call = calls.getStore()
+      new Promise((_, reject) => {
+        const call = (headers as Asked)[asker]
         if (call === undefined) return reject(new Error("a request outside of a call"))
         if (call.sent) return reject(new Error("a second request in one call"))
         call.sent = true
         const named = headers as Record<string, string>
         const account = call.account ?? settings.account
-        call.onPrepared({
-          method,
-          path,
-          account: account ?? "",
-          send: (signal, onEnd) => {
-            const request = { path, method, headers: account === undefined ? named : { ...named, "Stripe-Account": account }, body }
-            origin.send(request, signal, (end) => {
-              resolve(answered)
-              onEnd(end)
-            })
-          },
-          abandon: () => resolve(answered)
-        })
+        const request = { path, method, headers: account === undefined ? named : { ...named, "Stripe-Account": account }, body }
+        call.onPrepared({ method, path, account: account ?? "", send: (signal, onEnd) => origin.send(request, signal, onEnd) })
       })
   }
   const stripe = new Sdk("", {
+    // The SDK asks it while it builds a request, and sends the very object of headers that it sees here.
     authenticator: (request) => {
       request.headers["Authorization"] = `Bearer ${Redacted.value(settings.key)}`
+      if (asking !== undefined) (request.headers as Asked)[asker] = asking
       return Promise.resolve()
     },
     httpClient,
@@ -99,6 +87,14 @@ export const makeSdk = (Sdk: typeof Stripe, origin: Origin, settings: StripeSett
     const refused = (error?: unknown) => {
       if (!call.sent) onRefused(detailOf(error))
     }
-    calls.run(call, () => Promise.resolve(stripe).then(use).then(() => refused(), refused))
+    const { stackTraceLimit } = Error
+    asking = call
+    // The SDK writes down the stack of each of its calls, for errors that go no further than here.
+    Error.stackTraceLimit = 0
+    const asked = Result.try(() => use(stripe))
+    Error.stackTraceLimit = stackTraceLimit
+    asking = undefined
+    if (Result.isSuccess(asked)) Promise.resolve(asked.success).then(() => refused(), refused)
+    else refused(asked.failure)
   }
 }
