@@ -15,9 +15,9 @@ export const scopes = {
     mutate: ["packages/core/src/internal/{ledgerMemory,spendCapMemory}.ts"],
     tests: ["packages/testkit/test/conformance.test.ts"]
   },
-  // The order of the steps, the breaker, and what is repeated.
+  // The order of the steps, the breaker, what is repeated, and what is taken up at all.
   steps: {
-    mutate: ["packages/engine/src/DunningPolicy.ts", "packages/engine/src/internal/{backoff,gate,gatewaySteps}.ts"],
-    tests: ["test/engine/test/{ChargePipeline,dunning,lostLease,pause,recordedPayment,roomOnce}.test.ts"]
+    mutate: ["packages/engine/src/DunningPolicy.ts", "packages/engine/src/internal/{admission,backoff,gate,gatewaySteps,inWork,standing}.ts"],
+    tests: ["packages/engine/test/{steps,work}.test.ts", "test/engine/test/{ChargePipeline,dunning,lostLease,pause,recordedPayment,roomOnce}.test.ts"]
   }
 }

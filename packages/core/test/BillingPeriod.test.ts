@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, beforeEach, describe, it } from "@effect/vitest"
 import { DateTime, Result, Schema } from "effect"
 import { type BillingPeriod, parsePeriod, periodDays, periodHasBegun, periodHasEnded } from "../src/index.ts"
 import { anyText, period } from "./arbitraries.ts"
@@ -37,6 +37,12 @@ const refused = [
   "2026-07-01/2026-07-31/2026-08-01", "2026-07-01 / 2026-07-31", "2026-07-01--2026-07-31", "2026/07", "07-2026", "July 2026", "2026-07\n", " 2026-07", "2026-07 ", "2026‐07", "２０２６", "2026-07-01T00:00:00Z"
 ]
 
+// What was read before is remembered: each test begins where nothing is, so that it asks the reader and not its memory.
+let forgotten = 0
+beforeEach(() => {
+  for (let index = 0; index < 65; index++) parsePeriod(`nothing ${forgotten++}`)
+})
+
 describe("BillingPeriod", () => {
   for (const [text, canonical, first, last] of accepted) {
     it(`reads ${text} as ${canonical}, ${first} to ${last}`, () => {
@@ -56,6 +62,8 @@ describe("BillingPeriod", () => {
     const hint = (text: string) => Result.getOrThrow(Result.flip(parsePeriod(text))).hint
     assert.strictEqual(hint("2026-02-29"), "this period does not exist")
     assert.include(hint("July"), "expected 2026-07")
+    const error = Result.getOrThrow(Result.flip(parsePeriod("2026-13")))
+    assert.deepStrictEqual([error.message, error.isRetryable], ["billing period \"2026-13\": this period does not exist", false])
   })
 
   it.prop("keeps a canonical text, so that a key does not depend on how often it was read", [period], ([text]) => {
@@ -95,6 +103,7 @@ describe("labels", () => {
 
   it("obey the rule of ids, since two that are hashed alike would be one charge", () => {
     for (const text of ["", " a", "a ", "a\nb", "\ud800", "\udc00a", "x".repeat(256)]) assert.strictEqual(parse(text, "opaque"), undefined)
+    assert.strictEqual(Result.getOrThrow(Result.flip(parsePeriod("a\nb", { labels: "opaque" }))).hint, "a label must not contain control characters or line breaks")
   })
 })
 

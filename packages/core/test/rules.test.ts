@@ -1,6 +1,7 @@
 /** The cap's arithmetic and the rule of ids, at their edges. */
 import { assert, describe, it } from "@effect/vitest"
-import { capOf, safeFigure } from "../src/CapFigures.ts"
+import { capOf, defaultHeadroomPercent, percentOf, safeFigure } from "../src/CapFigures.ts"
+import { type Currency, currencyRule } from "../src/Currency.ts"
 import { idProblem } from "../src/internal/idProblem.ts"
 
 describe("a cap", () => {
@@ -9,9 +10,24 @@ describe("a cap", () => {
     assert.strictEqual(capOf(10n ** 30n + 9n, 110), 11n * 10n ** 29n + 9n)
   })
 
+  it("leaves a tenth of headroom unless told otherwise", () => assert.strictEqual(capOf(1000n, defaultHeadroomPercent), 1100n))
+
+  it("has its share cut, so that nothing is all before it is, and what is there at all is never nothing", () => {
+    const shares = [[0, 3], [1, 3], [2, 3], [3, 3], [4, 3], [1, 101], [1, 100], [999, 1000], [0n, 1000], [0, 0], [5, 0n]] as const
+    assert.deepStrictEqual(shares.map(([part, whole]) => percentOf(part, whole)), ["0", "33", "66", "100", "133", "< 1", "1", "99", "0", "–", "–"])
+    assert.strictEqual(percentOf(10n ** 30n - 1n, 10n ** 30n), "99")
+    assert.deepStrictEqual([percentOf(-1, 1000), percentOf(-1n, 100)], ["0", "-1"])
+  })
+
   it("is told in errors as far as a number goes", () => {
     const largest = BigInt(Number.MAX_SAFE_INTEGER)
     assert.deepStrictEqual([0n, 1999n, largest - 1n, largest, largest + 1n, 10n ** 30n].map(safeFigure), [0, 1999, Number.MAX_SAFE_INTEGER - 1, ...Array.from({ length: 3 }, () => Number.MAX_SAFE_INTEGER)])
+  })
+})
+
+describe("a currency", () => {
+  it("that was branded by force, and is none, is called a bug", () => {
+    assert.throws(() => currencyRule("xxx" as Currency), "Bug: xxx is branded as a currency but has no rule")
   })
 })
 

@@ -4,7 +4,7 @@ import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { chargeFor } from "../chargeFor.ts"
 import { StoreClock } from "../StoreClock.ts"
-import { assertTrail, attachTo, claim, claimedAndAttached, longMs, mustClaim, mustFind, period, rejected, settle, sweep } from "./ledgerSteps.ts"
+import { assertTrail, attachTo, claim, claimedAndAttached, longMs, many, mustClaim, mustFind, period, rejected, settle, sweep } from "./ledgerSteps.ts"
 
 /** Adds the cases to a suite. */
 export const leaseCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void => {
@@ -97,6 +97,25 @@ export const leaseCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
       assert.isTrue(taken.every((charge) => charge.resumed && charge.lease.worker === "sweeper" && charge.leaseLeftMs > 0))
       assert.deepStrictEqual(taken.map((charge) => ({ ...charge.request })), requests.slice(0, 5).map((request) => ({ ...request })))
       assert.deepStrictEqual(yield* sweep(keys), [])
+    }))
+
+  it.effect("sweeps no more than it is asked for: those that ran out first, whenever they were planned", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const charges = yield* Effect.forEach(["a", "b", "c", "d", "e"], (name) => mustClaim(chargeFor(`few-${name}`, period)))
+      // What other tests left behind is held from here on, so that only these can run out.
+      yield* ledger.takeExpired("before", many)
+      const order = [2, 4, 0, 3, 1].map((index) => charges[index]!.lease)
+      for (const lease of order) {
+        yield* ledger.handBack(lease, 0, "stopped")
+        yield* StoreClock.advance(10)
+      }
+      const take = (limit: number) => Effect.map(ledger.takeExpired("sweeper", limit), (taken) => taken.map(({ lease }) => lease.chargeKey))
+      const keys = order.map(({ chargeKey }) => chargeKey)
+      assert.deepStrictEqual(yield* take(2), keys.slice(0, 2))
+      assert.deepStrictEqual(yield* take(1), keys.slice(2, 3))
+      assert.deepStrictEqual(yield* take(many), keys.slice(3))
+      assert.deepStrictEqual(yield* take(many), [])
     }))
 
   it.effect("gives no row to two sweepers, and none to a claim as well", () =>

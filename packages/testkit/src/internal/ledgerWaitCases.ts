@@ -155,11 +155,13 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       const held = yield* mustClaim(chargeFor("adopt-held", period))
       yield* settle(held, rejected(held.lease.chargeKey))
       yield* ledger.quarantine(held.lease, "a person looks")
-      for (const [row, request] of [[attached, attached.request], [other, chargeFor("adopt-terms", period, { amountMinor: 999 })], [held, held.request]] as const) {
+      const otherTerms = [{ amountMinor: 999 }, { currency: "eur" }, { stripeCustomerId: "cus_other" }].map((terms) => [other, chargeFor("adopt-terms", period, terms)] as const)
+      for (const [row, request] of [[attached, attached.request] as const, ...otherTerms, [held, held.request] as const]) {
         const before = yield* ledger.events(row.lease.chargeKey)
         assert.isUndefined(yield* adopt(request, "pi_adopt_none"))
         assert.deepStrictEqual(yield* ledger.events(row.lease.chargeKey), before)
       }
+      assert.strictEqual((yield* adopt(other.request, "pi_adopt_terms"))?.paymentIntentId, "pi_adopt_terms", "nothing else stood in the way")
     }))
 
   it.effect("adopts a revision after the paid charge that it bills anew, and no second one", () =>

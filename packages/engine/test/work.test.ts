@@ -1,0 +1,292 @@
+/** What stands around the steps of a charge: what is taken up, what is in work already, what one run knows of itself, and the switch and the breaker before the processor. */
+import { assert, describe, it } from "@effect/vitest"
+import {
+  ChargeError, type ChargeErrorReason, type ChargeGateway, type ChargeKey, ChargePause, ChargeRequest, type ClaimedCharge, GatewayTimeout, type GatewayPayment, GatewayUnavailable,
+  InvalidRequest, LedgerError, LedgerUnavailable, Processing
+} from "@purser/core"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Metric, References, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { dunningWaits } from "../src/DunningPolicy.ts"
+import { EngineMetrics } from "../src/EngineMetrics.ts"
+import { knowsOurKey, noteForeignKey, refusalOf } from "../src/internal/admission.ts"
+import { forCharge, guardGateway } from "../src/internal/gate.ts"
+import { makeInWork } from "../src/internal/inWork.ts"
+import { extrasOf, nothingBegun, Standing } from "../src/internal/standing.ts"
+import { type PipelineSettings, retryPolicy } from "../src/PipelineOptions.ts"
+
+const requestWith = (more: object = {}) => Schema.decodeUnknownSync(ChargeRequest)({
+  namespace: "zmq-billing", customerId: "acme", billingPeriod: "2026-07", amountMinor: 1999, currency: "usd", stripeCustomerId: "cus_1", ...more
+})
+const request = requestWith()
+const { chargeKey } = request
+const charge: ClaimedCharge = {
+  lease: { chargeKey, worker: "w", epoch: 1 }, leaseLeftMs: 1000, request, state: "claimed", resumed: false, generation: 1, attempt: 1, paymentIntentId: null,
+  paymentMethod: "pm_1", chosenMethod: null, declinedChargeId: null, sinceFirstClaimMs: 0, firstClaimedAtMs: 0
+}
+const order = { chargeKey, request, generation: 1, attempt: 1 }
+const payment: GatewayPayment = {
+  id: "pi_1", status: "unconfirmed", amountMinor: 1999, amountReceivedMinor: 0, currency: "usd", stripeCustomerId: "cus_1", chargeKey, generation: 1, chargeId: null, decline: null
+}
+const waiting = new Processing({ chargeKey, alreadySettled: false, paymentIntentId: "pi_1" })
+
+const counted = (metric: Metric.Metric<never, { readonly count: number | bigint }>) => Effect.map(Metric.value(metric), ({ count }) => Number(count))
+const fresh = () => Layer.succeedContext(Context.make(Metric.MetricRegistry, new Map()))
+
+describe("a request is taken up", () => {
+  const begins = Date.UTC(2026, 6, 1) - 14 * 3_600_000
+
+  it("from when its period begins anywhere, or where it allows more", () => {
+    assert.isUndefined(refusalOf(request, begins))
+    assert.isUndefined(refusalOf(requestWith({ allowFuture: true }), 0))
+    for (const early of [request, requestWith({ allowFuture: false })]) {
+      const refusal = refusalOf(early, begins - 1)
+      assert.deepStrictEqual({ ...refusal?.reason } as object, {
+        _tag: "InvalidRequest", param: "billing_period", code: "period_not_begun", detail: "2026-07 has not begun, and the request does not allow that"
+      })
+      assert.deepStrictEqual([refusal?.chargeKey, refusal?.requestId], [chargeKey, null])
+    }
+  })
+
+  it.effect("under our key, whatever the sender's is, which is counted and told", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual([request, requestWith({ senderKey: chargeKey }), requestWith({ senderKey: "theirs" })].map(knowsOurKey), [true, true, false])
+      const told: Array<unknown> = []
+      const logger = Logger.make(({ fiber, message }) => void told.push([message, fiber.getRef(References.CurrentLogAnnotations)]))
+      yield* noteForeignKey(chargeKey).pipe(Effect.provide(Logger.layer([logger])))
+      assert.strictEqual(yield* counted(EngineMetrics.foreignKeys), 1)
+      assert.deepStrictEqual(told, [[["the sender's idempotency key differs from ours; ours is used"], { chargeKey }]])
+    }).pipe(Effect.provide(fresh())))
+})
+
+describe("what is in work", () => {
+  const failure = new LedgerError({ reason: new LedgerUnavailable({ operation: "test", detail: "away" }), chargeKey })
+
+  it.effect("is done once for all equal requests that come meanwhile, and anew for those that come later", () =>
+    Effect.gen(function*() {
+      const inWork = makeInWork()
+      const gate = yield* Deferred.make<Processing>()
+      let runs = 0
+      const work = () => Effect.suspend(() => (runs += 1, Deferred.await(gate)))
+      const fibers = yield* Effect.forEach([requestWith(), requestWith(), requestWith({ senderKey: "other words, same terms" })], (one) =>
+        Effect.forkChild(inWork.share(one, work), { startImmediately: true }))
+      assert.deepStrictEqual([inWork.size(), runs], [1, 1])
+      assert.strictEqual(yield* counted(EngineMetrics.redeliveries.of("joined")), 2)
+      const other = yield* Effect.forkChild(inWork.share(requestWith({ customerId: "other" }), work), { startImmediately: true })
+      assert.deepStrictEqual([inWork.size(), runs], [2, 2])
+      yield* Deferred.succeed(gate, waiting)
+      for (const fiber of [...fibers, other]) assert.strictEqual(yield* Fiber.join(fiber), waiting)
+      assert.strictEqual(inWork.size(), 0)
+      assert.strictEqual(yield* inWork.share(request, work), waiting)
+      assert.deepStrictEqual([inWork.size(), runs], [0, 3])
+      assert.strictEqual(yield* counted(EngineMetrics.redeliveries.of("joined")), 2)
+    }).pipe(Effect.provide(fresh())))
+
+  it.effect("is not shared by a request with other terms, whose own work refuses it", () =>
+    Effect.gen(function*() {
+      const inWork = makeInWork()
+      const first = yield* Effect.forkChild(inWork.share(request, () => Effect.never), { startImmediately: true })
+      assert.strictEqual(yield* Effect.flip(inWork.share(requestWith({ amountMinor: 5 }), () => Effect.fail(failure))), failure)
+      assert.strictEqual(inWork.size(), 1, "the first is still in work")
+      yield* Fiber.interrupt(first)
+      assert.strictEqual(inWork.size(), 0)
+    }).pipe(Effect.provide(fresh())))
+
+  it.effect("and fails, fails for all who wait, and is counted once", () =>
+    Effect.gen(function*() {
+      const inWork = makeInWork()
+      const gate = yield* Deferred.make<Processing, LedgerError>()
+      const fibers = yield* Effect.forEach([1, 2], () => Effect.forkChild(Effect.exit(inWork.share(request, () => Deferred.await(gate))), { startImmediately: true }))
+      yield* Deferred.fail(gate, failure)
+      for (const fiber of fibers) assert.deepStrictEqual(yield* Fiber.join(fiber), Exit.fail(failure))
+      assert.strictEqual(yield* counted(EngineMetrics.unsettled.of("LedgerUnavailable")), 1)
+      assert.strictEqual(yield* Effect.flip(inWork.share(request, () => Effect.fail(failure))), failure)
+      assert.strictEqual(yield* counted(EngineMetrics.unsettled.of("LedgerUnavailable")), 2)
+    }).pipe(Effect.provide(fresh())))
+
+  it.effect("and is interrupted, leaves those who wait to ask again", () =>
+    Effect.gen(function*() {
+      const inWork = makeInWork()
+      const [first, second] = yield* Effect.forEach([1, 2], () => Effect.forkChild(inWork.share(request, () => Effect.never), { startImmediately: true }))
+      yield* Fiber.interrupt(first!)
+      const { reason } = yield* Effect.flip(Fiber.join(second!))
+      assert.deepStrictEqual(reason._tag === "ChargeInProgress" ? reason.leaseLeftMs : reason._tag, 0)
+      assert.strictEqual(inWork.size(), 0)
+    }).pipe(Effect.provide(fresh())))
+})
+
+const names = ["create", "find", "retrieve", "defaultPaymentMethod", "confirm", "cancel", "prepare"] as const
+type Name = typeof names[number]
+
+/** Answers every call with the arguments that it was given, or fails as it is told. */
+const echo = (call: (name: Name) => Effect.Effect<void, ChargeError>, more: Partial<ChargeGateway["Service"]> = {}) => {
+  const asked: Array<string> = []
+  const answer = (name: Name, ...args: ReadonlyArray<unknown>) =>
+    Effect.as(Effect.andThen(Effect.sync(() => void asked.push([name, ...args].join(" "))), call(name)), payment)
+  const gateway: ChargeGateway["Service"] = {
+    name: "echo",
+    create: (_, suffix) => answer("create", suffix),
+    find: (_, sinceMs) => answer("find", sinceMs),
+    retrieve: (_, id) => answer("retrieve", id),
+    defaultPaymentMethod: () => Effect.as(answer("defaultPaymentMethod"), "pm_1"),
+    confirm: (_, { id }) => answer("confirm", id),
+    cancel: (_, id) => answer("cancel", id),
+    prepare: (_, id, suffix) => answer("prepare", id, suffix),
+    ...more
+  }
+  return { asked, gateway }
+}
+const ask = (gateway: ChargeGateway["Service"], name: Name): Effect.Effect<unknown, ChargeError> => ({
+  create: () => gateway.create(order, ":s"),
+  find: () => gateway.find(order, 7),
+  retrieve: () => gateway.retrieve(order, "pi_1"),
+  defaultPaymentMethod: () => gateway.defaultPaymentMethod(order),
+  confirm: () => gateway.confirm(order, { id: "pi_1", attempt: 1, paymentMethod: "pm_1", keySuffix: "" }),
+  cancel: () => gateway.cancel(order, "pi_1"),
+  prepare: () => gateway.prepare!(order, "pi_1", ":s")
+})[name]()
+const allAsked = ["create :s", "find 7", "retrieve pi_1", "defaultPaymentMethod", "confirm pi_1", "cancel pi_1", "prepare pi_1 :s"]
+const noHold = () => <A, E>(wait: Effect.Effect<A, E>) => wait
+
+describe("one run of the steps", () => {
+  it("tells the claim what to do beside: to take room, and to name an object where there is one and its method is known", () => {
+    assert.deepStrictEqual({ ...nothingBegun }, { hasRoom: false, unsent: undefined })
+    const named = requestWith({ paymentMethod: "pm_1" })
+    assert.deepStrictEqual(extrasOf(named, true, payment), { room: true, object: { id: "pi_1", paymentMethod: "pm_1" } })
+    assert.deepStrictEqual([extrasOf(named, false, undefined), extrasOf(request, true, payment)], [{ room: false }, { room: true }])
+  })
+
+  it("is fresh for half of its lease, and keeps what it knows when it takes room", () => {
+    const { gateway } = echo(() => Effect.void)
+    const hold = noHold()
+    const bare = new Standing(charge, 5000, false, hold, gateway)
+    assert.deepStrictEqual([5000, 5499, 5500, 9000].map((nowMs) => bare.isFresh(nowMs)), [true, true, false, false])
+    const roomy = bare.withRoom()
+    assert.deepStrictEqual([roomy.hasRoom, roomy.charge, roomy.takenAtMs, roomy.hold], [true, charge, 5000, hold])
+    assert.strictEqual(roomy.withRoom(), roomy)
+    assert.strictEqual(roomy.gateway, roomy.gateway)
+  })
+
+  it.effect("holds its lease during every call", () =>
+    Effect.gen(function*() {
+      const { asked, gateway } = echo(() => Effect.void)
+      let holds = 0
+      const held = new Standing(charge, 0, false, (wait) => Effect.suspend(() => (holds += 1, wait)), gateway).gateway
+      for (const name of names) yield* ask(held, name)
+      assert.deepStrictEqual([asked, holds, held.name], [allAsked, names.length, "echo"])
+      const { prepare: _, ...bare } = gateway
+      assert.isFalse("prepare" in forCharge(bare, noHold()), "what cannot prepare does not come to say that it can")
+    }))
+})
+
+describe("the switch and the breaker", () => {
+  const settings: PipelineSettings = {
+    worker: "w1", retry: retryPolicy({ attemptsMax: 1, backoffMs: 0, backoffMaxMs: 0 }), handBackMs: 0, pollMs: 0, lookUpAfterMs: 0, restorePointMs: undefined,
+    dunning: dunningWaits([]), outageAfter: 3, outageProbeMs: 1000
+  }
+  const errorOf = (reason: ChargeErrorReason) => new ChargeError({ reason, chargeKey, requestId: null })
+  const timeout = errorOf(new GatewayTimeout({ operation: "test", timeoutMs: 1 }))
+  const unavailable = (replayed: boolean) => errorOf(new GatewayUnavailable({ operation: "test", status: 500, replayed, detail: "no" }))
+  const invalid = errorOf(new InvalidRequest({ param: null, code: null, detail: "wrong" }))
+
+  /** A guarded processor that fails as `now.fails` says, and what was logged. */
+  const guarded = Effect.fnUntraced(function*(options: { readonly probe?: Effect.Effect<void, ChargeError>; readonly change?: Partial<ChargePause["Service"]> } = {}) {
+    const memory = Context.get(yield* Layer.build(ChargePause.layerMemory), ChargePause)
+    const now: { fails: ChargeError | undefined } = { fails: undefined }
+    const { asked, gateway } = echo(() => now.fails === undefined ? Effect.void : Effect.fail(now.fails), options.probe === undefined ? {} : { probe: options.probe })
+    const guard = yield* guardGateway(gateway, { ...memory, ...options.change }, settings)
+    const confirms = (...errors: ReadonlyArray<ChargeError | undefined>) =>
+      Effect.forEach(errors, (error) => {
+        now.fails = error
+        return Effect.map(Effect.result(ask(guard, "confirm")), (answer) => assert.strictEqual(answer._tag === "Failure" ? answer.failure : undefined, error))
+      }, { discard: true })
+    const pauses = Effect.map(memory.view, (all) => all.map(({ actor, cause, reason }) => [cause, actor, reason]))
+    return { asked, confirms, guard, memory, now, pauses }
+  })
+  const logged = () => {
+    const lines: Array<string> = []
+    return { lines, layer: Logger.layer([Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))]) }
+  }
+  const outage = ["outage", "w1", `3 calls in a row without an answer; the last one: ${timeout.message}`]
+  const noted = "Error the processor does not answer: charging pauses until it does"
+  const ended = "Warn the processor answers again: charging goes on"
+
+  it.effect("let every call but the confirm wait while charging is paused", () =>
+    Effect.gen(function*() {
+      const { asked, guard, memory } = yield* guarded()
+      yield* memory.pause({ cause: "person", actor: "ops", reason: "an incident" })
+      const fibers = yield* Effect.forEach(names, (name) => Effect.forkChild(ask(guard, name), { startImmediately: true }))
+      assert.deepStrictEqual(asked, ["confirm pi_1"])
+      yield* memory.resume({ cause: "person", actor: "ops", reason: "over" })
+      yield* Effect.forEach(fibers, Fiber.join)
+      assert.deepStrictEqual([...asked].sort(), [...allAsked].sort())
+    }))
+
+  it.effect("pause charging after so many calls in a row without an answer, and not after as many with one between them", () => {
+    const { layer, lines } = logged()
+    return Effect.gen(function*() {
+      const { confirms, pauses } = yield* guarded({ probe: Effect.fail(timeout) })
+      for (const answer of [undefined, invalid, unavailable(true)]) yield* confirms(timeout, timeout, answer, timeout, unavailable(false), answer)
+      assert.deepStrictEqual([yield* pauses, lines], [[], []])
+      yield* confirms(timeout, unavailable(false), timeout)
+      assert.deepStrictEqual([yield* pauses, lines], [[outage], [noted]])
+      yield* confirms(timeout, timeout, timeout)
+      assert.deepStrictEqual([yield* pauses, lines], [[outage], [noted]], "said once")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("ask ever more slowly, up to a minute, whether it answers again, and count anew from then on", () => {
+    const { layer, lines } = logged()
+    return Effect.gen(function*() {
+      const at: Array<number> = []
+      let answers = false
+      const { confirms, pauses } = yield* guarded({ probe: Effect.clockWith((clock) => Effect.suspend(() => (at.push(clock.currentTimeMillisUnsafe()), answers ? Effect.fail(invalid) : Effect.fail(timeout)))) })
+      yield* confirms(timeout, timeout, timeout)
+      yield* TestClock.adjust("10 minutes")
+      for (const [index, ms] of at.entries()) {
+        const waitMs = Math.min(1000 * 2 ** index, 60_000)
+        const waited = ms - (at[index - 1] ?? 0)
+        assert.isTrue(waited >= 0.8 * waitMs - 1 && waited <= 1.2 * waitMs + 1, `wait ${index} was ${waited} ms`)
+      }
+      assert.isAtLeast(at.length, 12)
+      assert.deepStrictEqual(yield* pauses, [outage])
+      answers = true
+      yield* TestClock.adjust("72 seconds")
+      assert.deepStrictEqual([yield* pauses, lines], [[], [noted, ended]], "a refusal is an answer")
+      yield* confirms(timeout, timeout)
+      assert.deepStrictEqual(yield* pauses, [])
+      answers = false
+      yield* confirms(timeout)
+      assert.deepStrictEqual([yield* pauses, lines], [[outage], [noted, ended, noted]])
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("take a processor that cannot be asked for one that answers, and leave an outage that another has ended", () =>
+    Effect.gen(function*() {
+      const { memory, pauses } = yield* guarded()
+      yield* memory.pause({ cause: "outage", actor: "another", reason: "no answers" })
+      yield* TestClock.adjust("799 millis")
+      assert.strictEqual((yield* pauses).length, 1)
+      yield* TestClock.adjust("401 millis")
+      assert.deepStrictEqual(yield* pauses, [])
+      let probes = 0
+      const other = yield* guarded({ probe: Effect.suspend(() => (probes += 1, Effect.fail(timeout))) })
+      yield* other.memory.pause({ cause: "outage", actor: "another", reason: "no answers" })
+      yield* TestClock.adjust("100 millis")
+      yield* other.memory.resume({ cause: "outage", actor: "another", reason: "answers" })
+      yield* TestClock.adjust("5 minutes")
+      assert.strictEqual(probes, 0)
+    }))
+
+  it.effect("fail no charge when the switch itself is away", () => {
+    const { layer, lines } = logged()
+    const away = Effect.fail(new LedgerError({ reason: new LedgerUnavailable({ operation: "pause", detail: "away" }), chargeKey: null as ChargeKey | null }))
+    return Effect.gen(function*() {
+      const unable = yield* guarded({ change: { pause: () => away, resume: () => away } })
+      yield* unable.confirms(timeout, timeout, timeout)
+      assert.deepStrictEqual([yield* unable.pauses, lines], [[], ["Warn the outage cannot be noted: the ledger is unavailable for pause: away"]])
+      yield* unable.memory.pause({ cause: "outage", actor: "another", reason: "no answers" })
+      yield* TestClock.adjust("1200 millis")
+      assert.deepStrictEqual(lines.slice(1), ["Warn the end of the outage cannot be noted: the ledger is unavailable for pause: away"])
+    }).pipe(Effect.provide(layer))
+  })
+})
