@@ -27,7 +27,7 @@ describe("purser console", () => {
         at.purser(["console", "--port", port]),
         at.purser(["webhooks", "--port", port], both),
         at.purser(["console", "--host", "192.0.2.1", "--port", "0"], both),
-        ...["console", "webhooks", "sim", "proxy"].flatMap((command) => ["99999", "-1"].map((no) => at.purser([command, `--port=${no}`], both)))
+        ...[["console", "99999"], ["console", "-1"], ["webhooks", "99999"], ["sim", "-1"], ["proxy", "99999"]].map(([command, no]) => at.purser([command!, `--port=${no}`], both))
       ])
       const said = ended.map(({ code, stderr, stdout }) => [code, `${stdout}${stderr}`] as const)
       assert.isTrue(said.every(([code, text]) => code === 1 && !/\n\s+at /.test(text)), JSON.stringify(said))
