@@ -18,6 +18,6 @@ export const scopes = {
   // The order of the steps, the breaker, what is repeated, and what is taken up at all.
   steps: {
     mutate: ["packages/engine/src/DunningPolicy.ts", "packages/engine/src/internal/{admission,backoff,gate,gatewaySteps,inWork,standing}.ts"],
-    tests: ["packages/engine/test/{steps,work}.test.ts", "test/engine/test/{ChargePipeline,dunning,lostLease,pause,recordedPayment,roomOnce}.test.ts"]
+    tests: ["packages/engine/test/{steps,work}.test.ts", "test/engine/test/dunning.test.ts"]
   }
 }

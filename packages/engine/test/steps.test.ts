@@ -4,8 +4,9 @@ import {
   CardDeclined, ChargeError, type ChargeErrorReason, type ChargeGateway, ChargeRequest, type ClaimedCharge, GatewayTimeout, type GatewayPayment, GatewayUnavailable, InvalidRequest, KeyReused,
   PermissionDenied, RateLimited
 } from "@purser/core"
-import { Effect, Schema } from "effect"
+import { Effect, Schedule, Schema } from "effect"
 import { dunningWaits } from "../src/DunningPolicy.ts"
+import { retryAfterFailure } from "../src/internal/backoff.ts"
 import { type ConfirmTries, confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "../src/internal/gatewaySteps.ts"
 import { type PipelineSettings, retryPolicy } from "../src/PipelineOptions.ts"
 
@@ -133,6 +134,24 @@ describe("a call that moves nothing", () => {
       const of = (reason: ChargeErrorReason) => told(look(scripted({ retrieve: [reason] }).gateway, settings(), charge(), "pi_1"))
       assert.strictEqual(yield* of(denied), `UnexpectedAnswer: pipeline gave an answer that cannot be read: pi_1 cannot be read: ${denied.message}`)
       assert.strictEqual(yield* of(timeout), `GatewayTimeout: ${timeout.message}`)
+    }))
+})
+
+describe("a fact that is recorded", () => {
+  it.effect("is recorded anew as long as the failure may pass and the schedule lasts, and only then", () =>
+    Effect.gen(function*() {
+      const of = (failures: ReadonlyArray<"passes" | "stays">) => {
+        let runs = 0
+        const act = Effect.suspend(() => failures[runs++] === undefined ? Effect.succeed("done") : Effect.fail(failures[runs - 1]!))
+        const options = { while: (failure: "passes" | "stays") => failure === "passes", schedule: Schedule.recurs(2) }
+        return Effect.map(Effect.result(retryAfterFailure(act, options)), (end) => [end._tag === "Success" ? end.success : end.failure, runs])
+      }
+      assert.deepStrictEqual(yield* of([]), ["done", 1])
+      assert.deepStrictEqual(yield* of(["stays"]), ["stays", 1])
+      assert.deepStrictEqual(yield* of(["passes"]), ["done", 2])
+      assert.deepStrictEqual(yield* of(["passes", "passes"]), ["done", 3])
+      assert.deepStrictEqual(yield* of(["passes", "stays"]), ["stays", 2])
+      assert.deepStrictEqual(yield* of(["passes", "passes", "passes"]), ["passes", 3])
     }))
 })
 
