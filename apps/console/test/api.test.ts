@@ -167,6 +167,7 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
       assert.deepStrictEqual([lowered[0]?.capBeforeMinor, lowered[0]?.capMinor], [2_400_060n, 110n])
       // An act that finds everything as it was to be says so, to whoever does it and on the trail.
       yield* api.caps.close({ payload: { ...scope, reason: "the month is over" } })
+      assert.deepStrictEqual((({ act, actor, reason }) => [act, actor, reason])((yield* api.caps.list()).events[0]!), ["closed", "grace", "the month is over"])
       const again = [
         yield* api.caps.raise({ payload: { ...low, belowUsed: true } }),
         yield* api.caps.close({ payload: { ...scope, reason: "once more" } })

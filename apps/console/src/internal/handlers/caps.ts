@@ -77,10 +77,10 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "caps", Effect.fnUntraced(
         })
       ))
     .handle("close", ({ payload }) =>
-      perform({ act: "close cap", subject: nameOf(payload), reason: payload.reason }, Effect.fnUntraced(function*() {
+      perform({ act: "close cap", subject: nameOf(payload), reason: payload.reason }, Effect.fnUntraced(function*(actor) {
         const scope = yield* scopeOf(payload)
         const before = yield* standing(scope)
-        yield* Effect.mapError(cap.close(scope), refusal)
+        yield* Effect.mapError(cap.close(scope, { actor, reason: payload.reason }), refusal)
         return changedOr(before?.closed !== true, "the cap takes no more charges", "the cap was closed before")
       })))
     .handle("reopen", ({ payload }) =>
