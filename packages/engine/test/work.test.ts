@@ -272,9 +272,19 @@ describe("the switch and the breaker", () => {
       const other = yield* guarded({ probe: Effect.suspend(() => (probes += 1, Effect.fail(timeout))) })
       yield* other.memory.pause({ cause: "outage", actor: "another", reason: "no answers" })
       yield* TestClock.adjust("100 millis")
+      yield* other.memory.pause({ cause: "person", actor: "ops", reason: "an incident" })
       yield* other.memory.resume({ cause: "outage", actor: "another", reason: "answers" })
       yield* TestClock.adjust("5 minutes")
       assert.strictEqual(probes, 0)
+    }))
+
+  it.effect("say who ended an outage, and why", () =>
+    Effect.gen(function*() {
+      const acts: Array<object> = []
+      const { memory } = yield* guarded({ change: { resume: (act) => Effect.sync(() => (acts.push(act), false)) } })
+      yield* memory.pause({ cause: "outage", actor: "another", reason: "no answers" })
+      yield* TestClock.adjust("1200 millis")
+      assert.deepStrictEqual(acts[0], { cause: "outage", actor: "w1", reason: "the processor answers again" })
     }))
 
   it.effect("fail no charge when the switch itself is away", () => {
