@@ -56,6 +56,16 @@ const flatten = (headers: Dispatcher.ResponseData["headers"]): Record<string, st
   return flat
 }
 
+/** Names and values in turns: an object's headers are looked through by undici for what is no header. */
+const listed = (headers: OutgoingHttpHeaders): Array<string> => {
+  const list: Array<string> = []
+  for (const name of Object.keys(headers)) {
+    const value = headers[name]
+    if (value !== undefined) list.push(name, Array.isArray(value) ? value.join(", ") : String(value))
+  }
+  return list
+}
+
 /** Connections to the URL's host; a path of the URL goes before every request's path. */
 export const openOrigin = (url: URL, maxSockets: number): Origin => {
   // One request at a time on each connection, so that none is ever behind one that fails, and sent again. Time-outs are the caller's.
@@ -82,7 +92,7 @@ export const openOrigin = (url: URL, maxSockets: number): Origin => {
         const code = error.code === "UND_ERR_SOCKET" ? "ECONNRESET" : error.code ?? null
         onEnd({ failure: { code, status: head?.status ?? null, headers: head?.headers ?? {}, detail } })
       }
-      pool.request({ method: method as Dispatcher.HttpMethod, path: prefix + path, headers, body, signal }, (error, response) => {
+      pool.request({ method: method as Dispatcher.HttpMethod, path: prefix + path, headers: listed(headers), body, signal }, (error, response) => {
         if (error !== null) return failed(error)
         const head = { status: response.statusCode, headers: flatten(response.headers) }
         // A turn later: by then the connection is free again, and the next request needs no other.

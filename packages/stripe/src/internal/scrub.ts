@@ -7,7 +7,10 @@ import { Redacted } from "effect"
 const limit = 500
 
 /** A function that removes one key from a text and leaves the rest as it is. */
-export const makeHideKey = (key: Redacted.Redacted) => (text: string): string => text.replaceAll(Redacted.value(key), "[key]")
+export const makeHideKey = (key: Redacted.Redacted) => (text: string): string => {
+  const secret = Redacted.value(key)
+  return text.length < secret.length ? text : text.replaceAll(secret, "[key]")
+}
 
 /** A function that cleans and shortens a text for one key. */
 export const makeScrub = (key: Redacted.Redacted) => (text: string): string => {
