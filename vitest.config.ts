@@ -12,6 +12,7 @@ const long = [
   "packages/transport-zeromq/test/curve.test.ts",
   "packages/transport-zeromq/test/curveBetween.test.ts",
   "packages/transport-zeromq/test/kill.test.ts",
+  "test/docs/test/shell.test.ts",
   "test/packaging/test/matrix.test.ts",
   "test/packaging/test/packages.test.ts"
 ]

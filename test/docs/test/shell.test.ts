@@ -72,7 +72,7 @@ const shown = pagePaths().filter((page) => followedBlocks(page).length > 0)
 
 describe("the shell blocks of a page", () => {
   it.live.each(shown.filter((page) => page !== "docs/tutorial.md"))("%s can be typed", (page) =>
-    Effect.scoped(follow(page)).pipe(Effect.provide(StripeSim.layer())), 120_000)
+    Effect.scoped(follow(page)).pipe(Effect.provide(StripeSim.layer())), 300_000)
 
   it("are followed, or there is a reason why not", () => {
     const blocks = pagePaths().flatMap((page) => blocksOf(readText(page)).filter(({ language }) => language === "sh").map((block) => ({ page, block })))
@@ -84,7 +84,7 @@ describe("the shell blocks of a page", () => {
   it.live("would be seen to fail", () =>
     Effect.gen(function*() {
       const cwd = yield* folder
-      const env = { NODE: process.execPath, COMMAND: process.env["PURSER_TEST_COMMAND"]!, LOGS: cwd, VAULT_KEY: join(cwd, "key"), ROOT: root }
+      const env = { PURSER_STRIPE_KEY: "sk_test_of_the_page", NODE: process.execPath, COMMAND: process.env["PURSER_TEST_COMMAND"]!, LOGS: cwd, VAULT_KEY: join(cwd, "key"), ROOT: root }
       const { code, said } = yield* bash(`${prelude}purser run nowhere.csv --expected-total 1\necho after`, env, cwd)
       assert.strictEqual(code, 1)
       assert.include(said, "nowhere.csv")

@@ -1,6 +1,7 @@
 /** `purser doctor` through the command: every check tells what it found, whatever the others found. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { postgresUrlEmpty } from "@purser/postgres/TestDatabase"
+import { Effect, Redacted } from "effect"
 import { createServer, type AddressInfo } from "node:net"
 import { atDesk, type Desk } from "../src/Desk.ts"
 import { freePort } from "../src/Proxy.ts"
@@ -25,10 +26,11 @@ describe("purser doctor", () => {
   it.live("finds nothing wrong before a run that can be made, and changes nothing", () =>
     atDesk(Effect.fnUntraced(function*(at) {
       yield* at.sim.permitKey(exact)
-      const fresh = yield* ask(at, ["2026-07"])
+      const server = { PURSER_DATABASE_URL: Redacted.value(yield* postgresUrlEmpty) }
+      const fresh = yield* ask(at, ["2026-07"], server)
       assert.deepStrictEqual(fresh.of("schema"), ["warn: no tables yet; the next command brings it up to date"])
       // It has looked and not migrated.
-      assert.deepStrictEqual((yield* ask(at, ["2026-07"])).of("schema"), fresh.of("schema"))
+      assert.deepStrictEqual((yield* ask(at, ["2026-07"], server)).of("schema"), fresh.of("schema"))
       yield* at.purser(["cap", "open", "2026-07", "--currency", "usd", "--expected-total", "100.00"])
       const { ended, levels, of } = yield* ask(at, ["2026-07"])
       assert.strictEqual(ended.code, 0, ended.stdout)
