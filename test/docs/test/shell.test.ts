@@ -89,6 +89,6 @@ describe("the shell blocks of a page", () => {
       assert.strictEqual(code, 1)
       assert.include(said, "nowhere.csv")
       assert.notInclude(said, "after")
-      assert.strictEqual(placed("purser worker --endpoint tcp://10.0.0.7:5555 &   # at 5555", new Map([[5555, 61]])), "purser worker --endpoint tcp://127.0.0.1:61   # at 5555")
+      assert.strictEqual(placed("purser worker --endpoint tcp://10.0.0.7:5555 &   # at 5555", new Map([[5555, 61]])), "purser worker --endpoint tcp://127.0.0.1:61 # at 5555")
     }).pipe(Effect.scoped), 60_000)
 })
