@@ -5,6 +5,7 @@
  * It holds no rows (see `RunLedger`) and decides nothing about charges: whoever dispatches looks here whether to go on.
  */
 import { Context, type Effect, Layer, Schema } from "effect"
+import { commandDefinition } from "./internal/commandDefinition.ts"
 import { makeRunRegistryMemory } from "./internal/runRegistryMemory.ts"
 import type { LedgerError } from "./LedgerError.ts"
 import type { RunStateTotal } from "./RunLedger.ts"
@@ -20,8 +21,7 @@ export type RunState = typeof RunState.Type
 /** States that only a further round leaves. */
 export const isRunOver = (state: RunState): boolean => state === "canceled" || state === "interrupted" || state === "finished" || state === "failed"
 
-/** The definition of runs that a command has in hand by itself: it looks here what people say, and no runner has them in work. */
-export const commandDefinition = "command"
+export { commandDefinition }
 
 /** A run. Times in milliseconds of the Unix epoch, on the store's clock. */
 export interface RunRecord {

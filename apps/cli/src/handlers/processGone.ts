@@ -6,9 +6,12 @@ import { hostname } from "node:os"
 /** This process. */
 export const thisProcess = (): CommandProcess => ({ host: hostname(), pid: process.pid })
 
+/** Whether the system knows no such process. */
+const isUnknown = (cause: unknown) => ({ unknown: cause instanceof Error && "code" in cause && cause.code === "ESRCH" })
+
 /** Signal 0 asks and does nothing; a process that may not be asked is there. */
 export const isProcessGone = ({ host, pid }: CommandProcess): Effect.Effect<boolean> =>
-  host !== hostname() ? Effect.succeed(false) : Effect.match(Effect.try({ try: () => process.kill(pid, 0), catch: (cause) => cause }), {
-    onFailure: (cause) => cause instanceof Error && "code" in cause && cause.code === "ESRCH",
+  host !== hostname() ? Effect.succeed(false) : Effect.match(Effect.try({ try: () => process.kill(pid, 0), catch: isUnknown }), {
+    onFailure: ({ unknown }) => unknown,
     onSuccess: () => false
   })

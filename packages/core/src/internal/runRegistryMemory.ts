@@ -1,6 +1,7 @@
 /** The register of runs over a map. */
 import { Clock, Effect } from "effect"
-import { commandDefinition, type RunEvent, type RunRecord, type RunRegistry } from "../RunRegistry.ts"
+import type { RunEvent, RunRecord, RunRegistry } from "../RunRegistry.ts"
+import { commandDefinition } from "./commandDefinition.ts"
 
 const isOver = ({ state }: RunRecord) => state === "canceled" || state === "interrupted" || state === "finished" || state === "failed"
 /** What no store of JSON could keep does not pass here either. */
