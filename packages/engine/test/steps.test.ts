@@ -1,10 +1,10 @@
 /** The calls that can leave an unknown outcome, against a processor that answers as it is told: what is repeated, under which key, and when it is given up. */
 import { assert, describe, it } from "@effect/vitest"
 import {
-  CardDeclined, ChargeError, type ChargeErrorReason, type ChargeGateway, ChargeRequest, type ClaimedCharge, GatewayTimeout, type GatewayPayment, GatewayUnavailable, InvalidRequest, KeyReused,
-  PermissionDenied, RateLimited
+  AuthenticationRequired, CardDeclined, ChargeError, type ChargeErrorReason, type ChargeGateway, ChargeRequest, type ClaimedCharge, GatewayTimeout, type GatewayPayment, GatewayUnavailable, InvalidRequest,
+  KeyReused, LeaseLost, LedgerError, PermissionDenied, RateLimited
 } from "@purser/core"
-import { Effect, Schedule, Schema } from "effect"
+import { Cause, Effect, Exit, Schedule, Schema } from "effect"
 import { dunningWaits } from "../src/DunningPolicy.ts"
 import { retryAfterFailure } from "../src/internal/backoff.ts"
 import { type ConfirmTries, confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "../src/internal/gatewaySteps.ts"
@@ -112,7 +112,8 @@ describe("an object is obtained", () => {
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* obtained({ create: [invalid] }), [`InvalidRequest: ${invalid.message}`, "create"])
       for (const reason of [timeout, limited]) assert.deepStrictEqual(yield* obtained({ create: [reason] }), [`${reason._tag}: ${reason.message}`, "create", "create", "create"])
-      assert.isTrue((yield* Effect.exit(obtained({ create: [undefined] })))._tag === "Failure", "a gateway that answers nothing is a bug")
+      const bug = yield* Effect.exit(obtained({ create: [undefined] }))
+      assert.include(Exit.isFailure(bug) ? Cause.pretty(bug.cause) : "", "Bug: create answered nothing")
     }))
 })
 
@@ -231,9 +232,27 @@ describe("an object is confirmed", () => {
       const before = { declinedChargeId: "ch_1" }
       assert.deepStrictEqual(yield* confirmed({ confirm: [old, old, paid] }, before), ["pi_1 succeeded", "confirm", "confirm :r1", "confirm :r2"])
       assert.deepStrictEqual(yield* confirmed({ confirm: [old] }, before), [`${undecided}the processor repeats an earlier decline: ${old.message}`, "confirm", "confirm :r1", "confirm :r2"])
+      const authenticate = new AuthenticationRequired({ declinedChargeId: "ch_1", detail: "ask the customer" })
+      assert.deepStrictEqual(yield* confirmed({ confirm: [authenticate, paid] }, before), ["pi_1 succeeded", "confirm", "confirm :r1"])
       assert.deepStrictEqual(yield* confirmed({ confirm: [declinedAs("ch_2")] }, before), [`CardDeclined: ${old.message}`, "confirm"])
       assert.deepStrictEqual(yield* confirmed({ confirm: [declinedAs(null)] }), [`CardDeclined: ${old.message}`, "confirm"])
       assert.deepStrictEqual(yield* confirmed({ confirm: [old] }, before, true), [`CardDeclined: ${old.message}`, "confirm"], "one call has no earlier attempt under its key")
+    }))
+
+  it.effect("no more by one who has lost its lease", () =>
+    Effect.gen(function*() {
+      const lost = new LedgerError({ reason: new LeaseLost({ operation: "confirm" }), chargeKey })
+      for (const before of [[], [timeout]]) {
+        const left = [...before]
+        let asked = 0
+        const once = () => Effect.suspend(() => {
+          asked += 1
+          const next = left.shift()
+          return Effect.fail(next === undefined ? lost : errorOf(next))
+        })
+        assert.strictEqual(yield* Effect.flip(confirmUntilKnown(settings(), charge(), { oneCall: false, once, look: Effect.succeed(payment()) })), lost)
+        assert.strictEqual(asked, before.length + 1)
+      }
     }))
 
   it.effect("and a key that is taken away in between leaves it undecided", () =>
