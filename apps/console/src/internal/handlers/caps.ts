@@ -1,6 +1,6 @@
 /** Caps with their history, and the vault keys of the spend-cap proxy. */
-import { type BillingPeriod, type CapEvent, capOf, type CapScope, ChargePause, Money, OperatorTrail, parseCurrency, SpendCap, type SpendCapError } from "@purser/core"
-import { Effect, Result } from "effect"
+import { type BillingPeriod, type CapEvent, capOf, type CapScope, ChargePause, DunningBook, Money, OperatorTrail, parseCurrency, SpendCap, type SpendCapError } from "@purser/core"
+import { Effect, Option, Result } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
 import { ActRefused, NotThere } from "../../api/ConsoleError.ts"
@@ -42,6 +42,10 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "caps", Effect.fnUntraced(
   const room = Effect.mapError(Effect.fromOption(vaults), () => noRoom)
   const nameOf = (of: { readonly namespace: string; readonly billingPeriod: string; readonly currency: string }) => `${of.namespace} ${of.billingPeriod} ${of.currency}`
 
+  const cases = yield* Effect.serviceOption(DunningBook)
+  /** Dunning cases that found no room look again at once; the cap is as it was set, whatever comes of that. */
+  const wakeCases = (scope: CapScope) => Option.match(cases, { onNone: () => Effect.void, onSome: (book) => Effect.ignore(book.roomMade(scope)) })
+
   /** The cap as it stands, for what an act would change. */
   const standing = (scope: CapScope) =>
     Effect.map(Effect.mapError(cap.report(scope.billingPeriod), refusal), (caps) =>
@@ -72,6 +76,7 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "caps", Effect.fnUntraced(
             cap.raise({ ...scope, expectedMinor: BigInt(expected.success.amountMinor), headroomPercent: payload.headroomPercent, actor, reason: payload.reason }),
             refusal
           )
+          yield* wakeCases(scope)
           const isSame = before !== undefined && before.expectedMinor === figures.expectedMinor && before.headroomPercent === figures.headroomPercent
           return changedOr(!isSame, `the cap is ${money(figures.capMinor)} ${scope.currency} now`, `the cap was ${money(figures.capMinor)} ${scope.currency} before`)
         })
@@ -88,6 +93,7 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "caps", Effect.fnUntraced(
         const scope = yield* scopeOf(payload)
         const before = yield* standing(scope)
         yield* Effect.mapError(cap.reopen({ ...scope, actor, reason: payload.reason }), refusal)
+        yield* wakeCases(scope)
         return changedOr(before?.closed !== false, "the cap takes charges again", "the cap was open before")
       })))
     .handle("vaults", () =>
