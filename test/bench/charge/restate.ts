@@ -35,6 +35,8 @@ export const program: Program = {
     await restate.serve({ services: [charge], port, logger: () => undefined })
     const server = spawn(restateServer()!, ["--base-dir", folder], {
       stdio: "ignore",
+      // What npm installs is a program that starts the server: both are one group.
+      detached: true,
       env: {
         ...process.env,
         RESTATE_LISTEN_MODE: "tcp",
@@ -45,7 +47,14 @@ export const program: Program = {
         RESTATE_LOG_FILTER: "error"
       }
     })
-    process.once("exit", () => void server.kill("SIGKILL"))
+    const kill = () => {
+      try {
+        process.kill(-server.pid!, "SIGKILL")
+      } catch {
+        // It has ended.
+      }
+    }
+    process.once("exit", kill)
     await insist(() =>
       fetch(`http://127.0.0.1:${admin}/deployments`, {
         method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ uri: `http://127.0.0.1:${port}` })
@@ -63,7 +72,7 @@ export const program: Program = {
       close: async () => {
         await pool.destroy()
         const ended = new Promise((resolve) => server.once("close", resolve))
-        server.kill("SIGKILL")
+        kill()
         await ended
         await close()
         rmSync(folder, { recursive: true, force: true })
