@@ -35,3 +35,6 @@ export const compareRows = Effect.fn("compareRows")(function*<E, R>(
     }))
   return { late, changed }
 })
+
+/** The same with rows that were planned under another id, as those of a run that found its name taken when it was to begin. */
+export const comparePlanned = (runId: string, plannedAs: string): Effect.Effect<RowDifferences, LedgerError, RunLedger> => compareRows(runId, rowsInBook(plannedAs))

@@ -5,8 +5,8 @@
  * The rows are read and planned before the run is registered, so that what was handed over is in the ledger and outlives this
  * process. A run belongs to the database and not to the object: whoever has its name can watch, pause and cancel it.
  */
-import { ChargeRequest, defaultNamespace, isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunRow, type RunState } from "@purser/core"
-import { BillingRun, compareRows, decideFor, newRunId, RunError, RunOptions, Runs, RunStateRefused, type RunView, stagedDefinition, UnknownRun } from "@purser/engine"
+import { ChargeRequest, defaultNamespace, isRunOver, RunLedger, type RunRecord, RunRegistry, type RunRow, type RunState } from "@purser/core"
+import { BillingRun, comparePlanned, compareRows, decideFor, newRunId, type RowDifferences, RunError, RunOptions, Runs, RunStateRefused, type RunView, stagedDefinition, UnknownRun } from "@purser/engine"
 import { Effect, Schema, Stream } from "effect"
 import { minorUnits, type MinorUnits } from "./internal/plain.ts"
 import { InvalidInput, type RunFailure } from "./PurserError.ts"
@@ -134,8 +134,8 @@ const rowsOf = (input: Pick<RunInput, "name" | "rows">, labels: PeriodLabels, ea
 }
 
 /** Refuses rows that the run of this name does not have, or has with other terms: answering it would leave them out without a word. Only those that it does not have may be late. */
-const sameRows = Effect.fnUntraced(function*({ name, runId }: RunRecord, rows: Stream.Stream<ReadonlyArray<RunRow>, InvalidInput>): Effect.fn.Return<void, InvalidInput | LedgerError, RunLedger> {
-  const { changed, late } = yield* compareRows(runId, rows)
+const sameRows = Effect.fnUntraced(function*<E, R>({ name }: RunRecord, differences: Effect.Effect<RowDifferences, E, R>): Effect.fn.Return<void, InvalidInput | E, R> {
+  const { changed, late } = yield* differences
   if (changed.length > 0) {
     return yield* new InvalidInput({
       detail: `the run "${name}" is there already, and has ${changed.length} of these rows with other terms (the first is row ${changed[0]!}): give them as it has them; what is to be charged besides needs another item`
@@ -165,7 +165,7 @@ export const startRun = Effect.fn("PurserRun.start")(function*(
   const allowPeriods = yield* Effect.forEach(yield* readList(input.allowPeriods, "allowPeriods"), (text) => readPeriod(text, labels))
   const rows = rowsOf(input, labels, new Set(allowPeriods))
   const known = yield* registry.find(input.name)
-  if (known !== undefined) return yield* Effect.as(sameRows(known, rows), { runId: known.runId, isNew: false })
+  if (known !== undefined) return yield* Effect.as(sameRows(known, compareRows(known.runId, rows)), { runId: known.runId, isNew: false })
   const expected = yield* Effect.forEach(yield* readList(input.expected, "expected"), ({ billingPeriod, currency, expectedMinor, namespace }) =>
     Effect.all({
       billingPeriod: readPeriod(billingPeriod, labels),
@@ -184,6 +184,8 @@ export const startRun = Effect.fn("PurserRun.start")(function*(
     "SchemaError",
     ({ message }) => Effect.fail(new InvalidInput({ detail: message }))
   )
+  // Somebody else gave the name while these rows were planned.
+  if (!isNew) yield* sameRows(run, comparePlanned(run.runId, runId))
   return { runId: run.runId, isNew }
 })
 

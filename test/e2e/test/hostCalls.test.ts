@@ -166,6 +166,18 @@ describe("Purser.make", () => {
     assert.deepStrictEqual([paid.length, paid.every(({ payments }) => payments === 1)], [32, true])
   })
 
+  hosted("refuses the rows of whoever comes second, when two give a name at once with other rows", async (purser, sim) => {
+    const of = (at: number, amountMinor = 1000) => ({ ...row(at), amountMinor, billingPeriod: "2025-06" })
+    await purser.openCap({ billingPeriod: "2025-06", currency: "usd", expectedMinor: 20_000 })
+    const asked = await Promise.all([[of(0), of(1)], [of(0), of(1, 1001)], [of(5)]].map((given) => purser.results.run({ name: "race", rows: given })))
+    const won = asked.filter(({ _tag }) => _tag === "Success")
+    assert.strictEqual(won.length, 1)
+    for (const one of asked) if (one._tag === "Failure") assert.match(one.error.message, /the run "race" is there already/)
+    const run = await purser.getRun("race")
+    await run.done()
+    assert.isTrue((await books(sim)).every(({ payments }) => payments <= 1))
+  })
+
   hosted("takes rows as they come, and starts nothing when their source fails or one of them is wrong", async (purser, sim) => {
     async function* coming(count: number, fails: boolean) {
       for (const one of rows(count)) yield await Promise.resolve(one)

@@ -47,6 +47,8 @@ export const detach = (options: RunOptions, name: string, atEnd: { readonly reco
     const { isNew, run } = yield* (yield* Runs).start({
       name, definition: stagedDefinition, params: { file: options.file }, actor: options.actor, plannedAs: id, options: { concurrency: options.concurrency, ...atEnd }
     })
+    // Somebody else gave the name while these rows were planned.
+    if (!isNew) return yield* again(options, run)
     yield* options.json
       ? out(JSON.stringify({ runId: run.runId, name, state: run.state, isNew, rows: plan.rows, refused: notes.refusedRows }))
       : out(`run ${name} (${run.runId}): ${plan.planned} charges planned, ${plan.present} known already; purser runs watch ${name} follows it`)
