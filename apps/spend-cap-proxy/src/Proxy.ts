@@ -6,7 +6,7 @@
  * decided after it; every other answer is recorded first, so that what its client does next meets it at any process.
  */
 import { Measures, MetricSeries } from "@purser/core"
-import { Context, Effect, Fiber, Layer, Metric, Option, type Redacted, Result, Schema } from "effect"
+import { Context, Effect, Layer, Metric, Option, type Redacted, Result, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import { type Evidence, evidenceOf } from "./Evidence.ts"
 import { type FormProblem, type FormTerms, readAdjustment, readForm } from "./FormAmount.ts"
@@ -49,13 +49,6 @@ const keyProblem = (raw: ReadonlyArray<string>, key: string | null): FormProblem
     : key.length > 255 || timesGiven(raw, "idempotency-key") > 1
     ? { param: null, code: "idempotency_key_invalid", message: "There must be one Idempotency-Key of at most 255 characters." }
     : null
-
-/** Begins the first, does the second, and waits for the first. */
-const meanwhile = Effect.fnUntraced(function*(begun: Effect.Effect<void>, done: Effect.Effect<void>) {
-  const fiber = yield* Effect.forkChild(begun, { startImmediately: true })
-  yield* done
-  yield* Fiber.join(fiber)
-})
 
 const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTimeoutMs">) {
   // An outcome is written down before its client hears of it, unless the store is away: the client gets its answer all the same.
@@ -126,16 +119,17 @@ const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTim
     const got: UpstreamAnswer = result.success
     const evidence = evidenceOf(route.kind, got.status, got.body)
     const headers = [...answered(got.headers, ["content-length"]), "Content-Length", String(got.body.length)]
-    const written = record({
+    const written = Effect.suspend(() => record({
       ...blank(asked, verdict),
       effect: evidence.effect, objectId: evidence.objectId, intentId: evidence.intentId ?? route.intentId, amountMinor: evidence.amountMinor, status: got.status,
       requestId: headerOf(got.headers, "request-id"), replayed: headerOf(got.headers, "idempotent-replayed") === "true",
       answer: got.status === 200 ? encodeKept({ status: 200, headers, body: got.body.toString("base64") }) : null
-    })
+    }))
     const marks = verdict.verdict === "resumed" ? ["X-Spend-Proxy", "duplicate"] : []
     const told = answer(exchange, got.status, [...headers, ...marks], got.body)
     // A paid charge changes nothing that another process would decide otherwise: until it is written, its room is held as well, and its key settles it.
-    yield* route.kind === "charge" && evidence.effect === "paid" ? meanwhile(written, told) : Effect.andThen(written, told)
+    // The answer leaves at the end of this turn and the outcome is queued right after it, before a socket is read again: what its client asks next comes behind it.
+    yield* route.kind === "charge" && evidence.effect === "paid" ? Effect.andThen(told, Effect.andThen(Effect.yieldNow, written)) : Effect.andThen(written, told)
   })
 
   /** Sends a call that asks for no money, both ways as a stream. */
