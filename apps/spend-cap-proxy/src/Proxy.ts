@@ -2,7 +2,7 @@
  * What happens to one request: its route, its terms, the decision, the call, the evidence, the record, the answer.
  *
  * Nothing is forwarded without a decision that the store has written down, and what was forwarded is seen to its end
- * whether or not its client waits. The client of a paid charge hears the answer while it is being recorded, and what it asks next of this process is
+ * whether or not its client waits. The client of a paid charge hears the answer before its outcome is written, and what it asks next of this process is
  * decided after it; every other answer is recorded first, so that what its client does next meets it at any process.
  */
 import { Measures, MetricSeries } from "@purser/core"
