@@ -75,7 +75,7 @@ export const PgCallBook: {
     const send = sender(yield* SqlClient.SqlClient)
     const { note } = yield* make
     yield* send("forget old calls", Sql.forget, [double(forTime), integer(forgetMax)]).pipe(
-      Effect.ignore,
+      Effect.catch((error) => Effect.logWarning(`old calls are not forgotten; tried again in an hour: ${error.message}`)),
       Effect.delay(Duration.hours(1)),
       Effect.forever,
       Effect.forkScoped
