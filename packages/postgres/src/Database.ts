@@ -30,6 +30,11 @@ export interface PoolOptions {
   readonly applicationName?: string
   /** 5 seconds by default. */
   readonly connectTimeout?: Duration.Input
+  /**
+   * How long a server keeps a transaction open whose program says nothing more; 5 seconds by default. A frozen program, or one whose machine is
+   * gone without a word, holds its locks so long and no longer. Nothing of this reaches PGlite, which is in the program.
+   */
+  readonly silentTransaction?: Duration.Input
 }
 
 /** Options of the embedded database. */
@@ -121,7 +126,10 @@ const openMemory = Effect.fnUntraced(function*(archive: Buffer | undefined) {
 const openUrl = Effect.fnUntraced(function*(url: Redacted.Redacted, options: PoolOptions) {
   const label = yield* labelOfUrl(url)
   // Said beside the URL, since spans name the server by these fields alone.
-  return yield* connect({ kind: "postgres", label }, { ...poolConfig(options), url, ...placeOf(url) })
+  const pool = poolConfig(options)
+  const silentMs = Duration.toMillis(Duration.fromInputUnsafe(options.silentTransaction ?? "5 seconds"))
+  const startupParameters = { ...pool.startupParameters, idle_in_transaction_session_timeout: String(Math.ceil(silentMs)) }
+  return yield* connect({ kind: "postgres", label }, { ...pool, startupParameters, url, ...placeOf(url) })
 })
 
 const layerOf = <E>(
