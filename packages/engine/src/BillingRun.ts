@@ -53,6 +53,9 @@ export interface PlanReport {
   readonly present: number
 }
 
+/** Chunks of the input that may wait for the book. */
+const chunksAhead = 4
+
 const options = Config.all({
   pageSize: boundedInt("PURSER_RUN_PAGE", { minimum: 1, maximum: 100_000, default: 1000 }),
   patience: runPatience,
@@ -122,7 +125,8 @@ export class BillingRun extends Context.Service<BillingRun, {
       const plan = <E, E2, R, R2>(input: PlanInput<E, E2, R, R2>) =>
         Effect.gen(function*() {
           yield* book.begin({ runId: input.runId, source: input.source })
-          yield* Stream.runForEach(input.rows, (rows) => book.stage(input.runId, rows))
+          // The next rows are read while those before are on their way to the book, which then takes all that wait in one act.
+          yield* Stream.runForEachArray(Stream.buffer(input.rows, { capacity: chunksAhead }), (chunks) => book.stage(input.runId, chunks.flat()))
           const duplicates = yield* book.duplicates(input.runId, 20)
           if (duplicates.length > 0) return yield* new RunError({ reason: new DuplicateIdentities({ duplicates }) })
           if (input.extends !== undefined) yield* refuseChanged(input.extends, input)

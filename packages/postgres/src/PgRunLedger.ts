@@ -11,8 +11,9 @@ import { integer, integers, text, texts } from "./internal/params.ts"
 import { requestColumns } from "./internal/requestColumns.ts"
 import * as Sql from "./internal/runSql.ts"
 
-/** From this many new rows on, the planner gets new statistics. */
+/** From this many new rows on, and where they are more than one in so many of those that the planner knows of, it gets new statistics. */
 const analyzeFrom = 256
+const analyzeShare = 5
 
 /** The last line that the book can number. */
 const lineMax = 2 ** 31 - 1
@@ -35,6 +36,7 @@ const TotalRow = Schema.Struct({
   amount_minor: Schema.String,
   covered_minor: Schema.String
 })
+const GrownRow = Schema.Struct({ rows: Schema.BigInt, known: Schema.Finite })
 const LockRow = Schema.Struct({ planned: Schema.Boolean })
 const PlanRow = Schema.Struct({ planned: Schema.BigInt, rows: Schema.BigInt })
 const LineRow = Schema.Struct({ ...requestFields, payment_method: NullText, line: Schema.Int })
@@ -80,6 +82,14 @@ const make = Effect.gen(function*() {
       Effect.mapError(ledgerUnavailable(operation))
     )
 
+  /** A run's rows are none to the planner as long as no statistics tell of them: it would then look up each by itself. Without them everything is right, and slower. */
+  const analyzeGrown = (table: "charges" | "run_rows", runId: string) =>
+    Effect.gen(function*() {
+      const [grown] = yield* ask(Sql.grown(table), [text(runId)], GrownRow)
+      if (grown === undefined || grown.rows < analyzeFrom || Number(grown.rows) * analyzeShare < grown.known) return
+      yield* sql.withTransaction(Effect.forEach(Sql.analyze(table), (statement) => sql.unsafe(statement), { discard: true }))
+    }).pipe(Effect.ignore)
+
   const planOnce = Effect.fnUntraced(function*(runId: string) {
     const [lock] = yield* ask(Sql.lockRun, [text(runId)], LockRow)
     const [counts] = yield* ask(Sql.planRows, [text(runId)], PlanRow)
@@ -104,10 +114,11 @@ const make = Effect.gen(function*() {
       ])
     },
     duplicates: (runId, limit) =>
-      query("find duplicates", Sql.duplicates, [text(runId), integer(limit)], DuplicateRow, (row) =>
+      // The first look at all rows that were staged, and not the last one.
+      Effect.andThen(analyzeGrown("run_rows", runId), query("find duplicates", Sql.duplicates, [text(runId), integer(limit)], DuplicateRow, (row) =>
         Effect.succeed<DuplicateRows>({
           chargeKey: row.charge_key, customerId: row.customer_id, billingPeriod: row.billing_period, item: row.item, lines: row.lines
-        })),
+        }))),
     totals: (runId) =>
       query("sum run", Sql.totals, [text(runId)], TotalRow, (row) =>
         Effect.succeed({
@@ -121,8 +132,7 @@ const make = Effect.gen(function*() {
     plan: (runId) =>
       retryRolledBack(sql.withTransaction(planOnce(runId))).pipe(
         Effect.mapError(ledgerUnavailable("plan run")),
-        Effect.tap(({ planned }) =>
-          planned < analyzeFrom ? Effect.void : Effect.ignore(sql.unsafe("analyze purser.charges, purser.run_rows")))
+        Effect.tap(({ planned }) => planned < analyzeFrom ? Effect.void : analyzeGrown("charges", runId))
       ),
     discard: (runId) => send("discard run", Sql.discard, [text(runId)]),
     pending: (runId, afterLine, limit, throughLine = lineMax) =>

@@ -30,6 +30,13 @@ select $1::text, i.* from unnest($2::integer[], $3::text[], $4::text[], $5::text
   $11::text[], $12::boolean[], $13::integer[]) as i
 on conflict (run_id, line) do nothing`
 
+/** run. Beside the rows of the whole table, as far as the planner knows of them. */
+export const grown = (table: "charges" | "run_rows") => `select (select count(*) from purser.run_rows where run_id = $1::text) as rows, reltuples::float8 as known
+from pg_class where oid = 'purser.${table}'::regclass`
+
+/** In one transaction. A tenth of the usual sample: its reading is the time of the statement, and keys and runs are all that is looked for. */
+export const analyze = (table: "charges" | "run_rows") => ["set local default_statistics_target = 10", `analyze purser.${table}`]
+
 /** run, limit */
 export const duplicates = `select charge_key, min(customer_id) as customer_id, min(billing_period) as billing_period, min(item) as item,
   array_agg(line order by line) as lines
@@ -44,9 +51,13 @@ from purser.run_rows r left join purser.charges c on c.charge_key = r.charge_key
     and v.namespace = r.namespace and v.billing_period = r.billing_period and v.currency = r.currency
 where r.run_id = $1::text group by r.namespace, r.billing_period, r.currency order by r.namespace, r.billing_period, r.currency`
 
+/** Memory for the one sort of a plan, so that only a large run's goes to disk. A server that gives more is not given less. */
+const planMemoryKb = 32 * 1024
+
 /** run. Makes the row if none is there, and holds it until the plan is done. */
 export const lockRun = `insert into purser.runs (run_id, source, state, begun_at) values ($1::text, '', 'staging', purser.now())
-on conflict (run_id) do update set source = purser.runs.source returning planned_at is not null as planned`
+on conflict (run_id) do update set source = purser.runs.source returning planned_at is not null as planned,
+  set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, ${planMemoryKb}) || 'kB', true)`
 
 /** run. In the order of the key, in which claims lock rows too; the first line of an identity wins. A revision is opened by an act, never by a plan. */
 export const planRows = `with n as (
