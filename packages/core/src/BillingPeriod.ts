@@ -6,6 +6,7 @@
  */
 import { DateTime, Result, Schema } from "effect"
 import { idProblem } from "./internal/idProblem.ts"
+import { remembered } from "./internal/remembered.ts"
 
 /** A canonical period: `2026-07`, `Q3-2026`, `2026`, `2026-W31`, `2026-07-31` or `2026-07-01/2026-07-31`. */
 export const BillingPeriod = Schema.NonEmptyString.pipe(Schema.brand("@purser/core/BillingPeriod"))
@@ -33,24 +34,21 @@ export interface PeriodDays {
 const dayMs = 86_400_000
 const accepted = "expected 2026-07, Q3-2026, 2026, 2026-W31, 2026-07-31 or 2026-07-01/2026-07-31"
 
+/** What does not exist is shifted, and then is in another month. */
 const utc = (year: number, month: number, day: number): number | undefined => {
-  const date = DateTime.make({ year, month, day, hour: 0, minute: 0, second: 0, millisecond: 0 })
-  if (date._tag === "None") return undefined
-  const parts = DateTime.toPartsUtc(date.value)
-  return parts.year === year && parts.month === month && parts.day === day ? DateTime.toEpochMillis(date.value) : undefined
+  const date = DateTime.makeUnsafe({ year, month, day, hour: 0, minute: 0, second: 0, millisecond: 0 })
+  return DateTime.getPartUtc(date, "month") === month ? DateTime.toEpochMillis(date) : undefined
 }
 
-const parseDay = (text: string): number | undefined => {
-  const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text)
-  return match === null || match[1] === "0000" ? undefined : utc(Number(match[1]), Number(match[2]), Number(match[3]))
-}
+const utcDay = (year: string | undefined, month: string | undefined, day: string | undefined): number | undefined =>
+  utc(Number(year), Number(month), Number(day))
 
 const isoWeekStart = (year: number, week: number): number | undefined => {
   const fourth = utc(year, 1, 4)!
   const monday = fourth - ((new Date(fourth).getUTCDay() + 6) % 7) * dayMs
   const start = monday + (week - 1) * 7 * dayMs
-  // The week belongs to the year that its Thursday is in: this refuses week 53 of a year that has 52.
-  return week >= 1 && new Date(start + 3 * dayMs).getUTCFullYear() === year ? start : undefined
+  // The week belongs to the year that its Thursday is in: this refuses week 53 of a year that has 52, and week 0.
+  return new Date(start + 3 * dayMs).getUTCFullYear() === year ? start : undefined
 }
 
 const days = (firstDayMs: number | undefined, lastDayMs: number | undefined): PeriodDays | undefined =>
@@ -72,29 +70,19 @@ const forms: ReadonlyArray<readonly [RegExp, (match: RegExpExecArray) => Read]> 
     const start = isoWeekStart(Number(y), Number(w))
     return { canonical: text, days: start === undefined ? undefined : { firstDayMs: start, lastDayMs: start + 6 * dayMs } }
   }],
-  [/^\d{4}-\d{2}-\d{2}$/, ([text]) => ({ canonical: text, days: days(parseDay(text), parseDay(text)) })],
-  [/^(\d{4}-\d{2}-\d{2})\/(\d{4}-\d{2}-\d{2})$/, ([text, a, b]) => ({ canonical: text, days: days(parseDay(a!), parseDay(b!)) })]
+  [/^(\d{4})-(\d{2})-(\d{2})$/, ([text, y, m, d]) => ({ canonical: text, days: days(utcDay(y, m, d), utcDay(y, m, d)) })],
+  [/^(\d{4})-(\d{2})-(\d{2})\/(\d{4})-(\d{2})-(\d{2})$/, ([text, y, m, d, lastY, lastM, lastD]) => ({ canonical: text, days: days(utcDay(y, m, d), utcDay(lastY, lastM, lastD)) })]
 ]
 
 // A run has few periods and many rows.
-const knownMax = 64
-const known = new Map<string, Read | undefined>()
-
-const read = (text: string): Read | undefined => {
-  if (known.has(text)) return known.get(text)
-  const found = readAnew(text)
-  if (known.size === knownMax) known.clear()
-  known.set(text, found)
-  return found
-}
-
-const readAnew = (text: string): Read | undefined => {
-  if (/(?:^|^Q\d-)0000/.test(text)) return undefined
+const read = remembered(64, (text): Read | undefined => {
+  if (/^(?:Q\d-)?0000/.test(text)) return undefined
   for (const [form, make] of forms) {
     const match = form.exec(text)
     if (match !== null) return make(match)
   }
-}
+  return undefined
+})
 
 /** How period texts are read. `opaque` takes any free label that could be an id as it stands, and such a label has no days. */
 export interface PeriodOptions {

@@ -18,5 +18,4 @@ export const percentOf = (part: number | bigint, whole: number | bigint): string
 }
 
 /** A figure for an error message: exact up to 2^53 - 1, and that number for anything larger. */
-export const safeFigure = (minor: bigint): number =>
-  Number(minor > BigInt(Number.MAX_SAFE_INTEGER) ? BigInt(Number.MAX_SAFE_INTEGER) : minor)
+export const safeFigure = (minor: bigint): number => Math.min(Number(minor), Number.MAX_SAFE_INTEGER)

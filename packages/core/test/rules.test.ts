@@ -1,7 +1,8 @@
 /** The cap's arithmetic and the rule of ids, at their edges. */
 import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
 import { capOf, defaultHeadroomPercent, percentOf, safeFigure } from "../src/CapFigures.ts"
-import { type Currency, currencyRule } from "../src/Currency.ts"
+import { Currency, currencyRule } from "../src/Currency.ts"
 import { idProblem } from "../src/internal/idProblem.ts"
 
 describe("a cap", () => {
@@ -28,6 +29,12 @@ describe("a cap", () => {
 describe("a currency", () => {
   it("that was branded by force, and is none, is called a bug", () => {
     assert.throws(() => currencyRule("xxx" as Currency), "Bug: xxx is branded as a currency but has no rule")
+  })
+
+  it("is refused in words where Stripe does not charge it, and where it is not in lower case", () => {
+    const refusal = (code: string) => Result.match(Schema.decodeUnknownResult(Currency)(code), { onSuccess: String, onFailure: ({ message }) => message })
+    assert.strictEqual(refusal("usd"), "usd")
+    for (const code of ["xxx", "USD", ""]) assert.strictEqual(refusal(code), `"${code}" is not a currency that Stripe charges`)
   })
 })
 

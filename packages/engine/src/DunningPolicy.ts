@@ -25,7 +25,7 @@ export const dunningWaitsBy = (waitsOf: (facts: DeclineFacts) => ReadonlyArray<D
   Schedule.forever.pipe(
     Schedule.setInputType<DeclineFacts>(),
     Schedule.while(({ attempt, input }) => Effect.succeed(attempt <= waitsOf(input).length)),
-    Schedule.modifyDelay(({ attempt, input }) => Effect.succeed(Duration.fromInputUnsafe(waitsOf(input)[attempt - 1] ?? 0)))
+    Schedule.modifyDelay(({ attempt, input }) => Effect.succeed(Duration.fromInputUnsafe(waitsOf(input)[attempt - 1]!)))
   )
 
 /** One wait after another, then no more. */
@@ -42,7 +42,7 @@ const waitsIn = (text: string): Waits | undefined => {
   }) ? waits : undefined
 }
 
-const waitsByCodeIn = (text: string): ReadonlyMap<string, Waits> | undefined => {
+const waitsByCodeIn = (text: string): ReadonlyMap<string | null, Waits> | undefined => {
   const entries = text.split(";").filter((entry) => entry.trim() !== "").map((entry) => {
     const [, code, list] = /^\s*([a-z_]+)\s*=(.*)$/s.exec(entry) ?? []
     return [code, list === undefined ? undefined : waitsIn(list)] as const
@@ -52,8 +52,11 @@ const waitsByCodeIn = (text: string): ReadonlyMap<string, Waits> | undefined => 
     : undefined
 }
 
-const textThat = (name: string, isRight: (text: string) => boolean, expected: string) =>
-  Config.schema(Schema.String.check(Schema.makeFilter((text: string) => isRight(text) || expected)), name)
+const read = <A>(name: string, usual: string, from: (text: string) => A | undefined, expected: string): Config.Config<A> =>
+  Config.schema(Schema.String.check(Schema.makeFilter((text: string) => from(text) !== undefined || `expected ${expected}`)), name).pipe(
+    Config.withDefault(usual),
+    Config.map((text) => from(text)!)
+  )
 
 const durations = "durations by comma, each from 1 second to 90 days, or none"
 
@@ -62,21 +65,12 @@ const durations = "durations by comma, each from 1 second to 90 days, or none"
  * waits for some declines, named by decline code, advice, error code or what would help, the first that is listed.
  */
 export const dunningConfig: Config.Config<DunningPolicy> = Config.all({
-  waits: textThat("PURSER_DUNNING_WAITS", (text) => waitsIn(text) !== undefined, `expected ${durations}`).pipe(
-    Config.withDefault("1 day,3 days,5 days,7 days")
-  ),
-  byCode: textThat("PURSER_DUNNING_WAITS_BY_CODE", (text) => waitsByCodeIn(text) !== undefined, `expected CODE=WAITS by semicolon, where WAITS are ${durations}`).pipe(
-    Config.withDefault("")
-  )
+  waits: read("PURSER_DUNNING_WAITS", "1 day,3 days,5 days,7 days", waitsIn, durations),
+  byCode: read("PURSER_DUNNING_WAITS_BY_CODE", "", waitsByCodeIn, `CODE=WAITS by semicolon, where WAITS are ${durations}`)
 }).pipe(
-  Config.map(({ byCode, waits }) => {
-    const usual = waitsIn(waits) ?? []
-    const listed = waitsByCodeIn(byCode) ?? new Map<string, Waits>()
-    return dunningWaitsBy(({ adviceCode, code, declineCode, remedy }) => {
-      const name = [declineCode, adviceCode, code, remedy].find((name) => name !== null && listed.has(name))
-      return name == null ? usual : listed.get(name) ?? usual
-    })
-  })
+  Config.map(({ byCode, waits }) =>
+    dunningWaitsBy(({ adviceCode, code, declineCode, remedy }) =>
+      [declineCode, adviceCode, code, remedy].map((name) => byCode.get(name)).find((listed) => listed !== undefined) ?? waits))
 )
 
 /** Milliseconds from the decline to the next attempt, or null when there is none. */

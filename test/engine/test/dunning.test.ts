@@ -39,8 +39,12 @@ describe("DunningPolicy", () => {
       assert.deepStrictEqual(yield* waits(yield* dunningConfig.parse(ConfigProvider.fromUnknown({})), soft), [1, 3, 5, 7].map((days) => days * dayMs).concat([null as never]))
       assert.deepStrictEqual(yield* waits(yield* configured("2 hours, 1 day"), soft, 3), [7_200_000, dayMs, null])
       assert.deepStrictEqual(yield* waits(yield* configured("none"), soft, 1), [null])
-      for (const wrong of ["soon", "1 day,", "0 seconds", "120 days"]) {
-        assert.include((yield* Effect.flip(configured(wrong))).message, "PURSER_DUNNING_WAITS", wrong)
+      assert.deepStrictEqual(yield* waits(yield* configured(" none "), soft, 1), [null])
+      assert.deepStrictEqual(yield* waits(yield* configured("1 second,90 days"), soft, 3), [1000, 90 * dayMs, null], "the shortest and the longest")
+      for (const wrong of ["soon", "1 day,", "0 seconds", "999 millis", "1 day, 120 days", "7776000001 millis", "none,1 day"]) {
+        const { message } = yield* Effect.flip(configured(wrong))
+        assert.include(message, "expected durations by comma, each from 1 second to 90 days, or none", wrong)
+        assert.include(message, "PURSER_DUNNING_WAITS", wrong)
       }
     }))
 
@@ -55,9 +59,19 @@ describe("DunningPolicy", () => {
       assert.deepStrictEqual(yield* waits(policy, declined("processing_error"), 1), [5 * dayMs])
       assert.deepStrictEqual(yield* waits(policy, declined("call_issuer"), 2), [dayMs, null])
       assert.deepStrictEqual(yield* waits(policy, declined("expired_card"), 1), [null])
-      for (const wrong of ["insufficient_funds", "insufficient_funds=soon", "=1 day", "a b=1 day"]) {
-        assert.include((yield* Effect.flip(byCode(wrong))).message, "PURSER_DUNNING_WAITS_BY_CODE", wrong)
+      for (const wrong of ["insufficient_funds", "insufficient_funds=soon", "=1 day", "a b=1 day", "a=1 day;b=soon", "a=1 day;B=1 day", "a=", "a1=1 day"]) {
+        const { message } = yield* Effect.flip(byCode(wrong))
+        assert.include(message, "expected CODE=WAITS by semicolon, where WAITS are durations by comma, each from 1 second to 90 days, or none", wrong)
+        assert.include(message, "PURSER_DUNNING_WAITS_BY_CODE", wrong)
       }
+      const spaced = yield* byCode(" ;\n  insufficient_funds  =\n 3 days ,\n\t9 days ; ;")
+      assert.deepStrictEqual(yield* waits(spaced, declined("insufficient_funds"), 3), [3 * dayMs, 9 * dayMs, null])
+      const general = yield* byCode("card_declined=4 days; wait=5 days")
+      assert.deepStrictEqual(yield* waits(general, declined("insufficient_funds", "try_again_later"), 1), [4 * dayMs], "the error code before what would help")
+      const named = yield* byCode("wait=5 days;card_declined=4 days;try_again_later=3 days;insufficient_funds=2 days")
+      assert.deepStrictEqual(yield* waits(named, declined("insufficient_funds", "try_again_later"), 1), [2 * dayMs], "the nearest name, not the first in the list")
+      assert.deepStrictEqual(yield* waits(named, declined("generic_decline", "try_again_later"), 1), [3 * dayMs])
+      assert.deepStrictEqual(yield* waits(named, declined("generic_decline"), 1), [4 * dayMs])
     }))
 
   it.effect("sets the next attempt when a decline is recorded", () =>

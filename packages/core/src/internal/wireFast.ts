@@ -10,6 +10,7 @@ import { ChargeRequest } from "../ChargeRequest.ts"
 import { type Currency, currencyRule, parseCurrency } from "../Currency.ts"
 import { Result } from "effect"
 import { idProblem } from "./idProblem.ts"
+import { remembered } from "./remembered.ts"
 
 /**
  * Instances whose values have been checked already, with their fields in the order of the class. A function that assigns
@@ -60,20 +61,10 @@ const SucceededImpl = function(
 SucceededImpl.prototype = Succeeded.prototype
 
 const isId = (value: unknown): value is string => typeof value === "string" && idProblem(value) === undefined
-const periodsMax = 256
 
 /** Makes a reader of request bodies; it remembers the spellings of periods, of which a run has few. */
 export const makeRequestReader = (options: PeriodOptions) => {
-  const periods = new Map<string, BillingPeriod>()
-  const periodOf = (text: string): BillingPeriod | undefined => {
-    const known = periods.get(text)
-    if (known !== undefined) return known
-    const period = parsePeriod(text, options)
-    if (Result.isFailure(period)) return undefined
-    if (periods.size >= periodsMax) periods.clear()
-    periods.set(text, period.success)
-    return period.success
-  }
+  const periodOf = remembered(256, (text) => Result.getOrUndefined(parsePeriod(text, options)))
   return (body: Record<string, unknown>): ChargeRequest | undefined => {
     const { allow_future, amount_minor, billing_period, currency, customer_id, item, namespace = defaultNamespace, payment_method, revision, sender_key, stripe_customer_id } = body
     if (revision !== undefined || allow_future !== undefined && allow_future !== true) return undefined

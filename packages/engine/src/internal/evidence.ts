@@ -1,24 +1,15 @@
 /** Whether an object at the processor is the one that the row describes. A difference stops everything for this charge. */
 import type { ClaimedCharge, GatewayPayment } from "@purser/core"
 
+const differs = (what: string, ours: string | number, theirs: string | number | null) => ours === theirs ? "" : `; ${what} is ${theirs}, not ${ours}`
+
 /** What differs, in words, or `undefined` when all is as it should be. */
-export const mismatchOf = (charge: ClaimedCharge, payment: GatewayPayment): string | undefined => {
-  const { request } = charge
-  if (
-    payment.status !== "draft" && request.amountMinor === payment.amountMinor && request.currency === payment.currency
-    && request.stripeCustomerId === payment.stripeCustomerId && charge.lease.chargeKey === payment.chargeKey
-    && (payment.status !== "succeeded" || request.amountMinor === payment.amountReceivedMinor)
-  ) return undefined
-  const differences = [
-    // The parts of a draft are still being added.
-    ...(payment.status === "draft" ? [] : [["amount", request.amountMinor, payment.amountMinor] as const]),
-    ["currency", request.currency, payment.currency],
-    ["customer", request.stripeCustomerId, payment.stripeCustomerId],
-    ["charge key", charge.lease.chargeKey, payment.chargeKey],
-    ...(payment.status === "succeeded" ? [["amount received", request.amountMinor, payment.amountReceivedMinor] as const] : [])
-  ] as const
-  const found = differences.filter(([, ours, theirs]) => ours !== theirs)
-  return found.length === 0
-    ? undefined
-    : `${payment.id} differs from the row: ${found.map(([name, ours, theirs]) => `${name} is ${theirs}, not ${ours}`).join("; ")}`
+export const mismatchOf = ({ lease, request }: ClaimedCharge, payment: GatewayPayment): string | undefined => {
+  // The parts of a draft are still being added.
+  const found = (payment.status === "draft" ? "" : differs("amount", request.amountMinor, payment.amountMinor))
+    + differs("currency", request.currency, payment.currency)
+    + differs("customer", request.stripeCustomerId, payment.stripeCustomerId)
+    + differs("charge key", lease.chargeKey, payment.chargeKey)
+    + (payment.status === "succeeded" ? differs("amount received", request.amountMinor, payment.amountReceivedMinor) : "")
+  return found === "" ? undefined : `${payment.id} differs from the row: ${found.slice("; ".length)}`
 }
