@@ -2,7 +2,7 @@
  * One metric by the values of its labels, each series made once: labels that are merged at each update cost several times
  * what the update does. Labels that come from elsewhere cannot make series without end.
  */
-import { type Context, Effect, Metric, type Scope } from "effect"
+import { Clock, type Context, Effect, Metric, type Scope } from "effect"
 
 /** A series for each combination of values. */
 export interface MetricSeries<M> {
@@ -53,9 +53,12 @@ export const MetricSeries = {
       ))),
   /** Measures how long an effect takes, however it ends. */
   timed: <A, E, R>(metric: Metric.Metric<number, unknown>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.clockWith((clock) => {
+    Effect.withFiber((fiber) => {
+      const clock = fiber.getRef(Clock.Clock)
       const startNanos = clock.currentTimeNanosUnsafe()
-      return Effect.onExit(effect, () =>
-        Metric.update(metric, Number(clock.currentTimeNanosUnsafe() - startNanos) / 1e9))
+      return Effect.onExitPrimitive(effect, () => {
+        metric.updateUnsafe(Number(clock.currentTimeNanosUnsafe() - startNanos) / 1e9, fiber.context)
+        return undefined
+      })
     })
 } as const
