@@ -1,4 +1,6 @@
 /** The same run at ten and a hundred times the rows: what a row takes, what the engine holds, and whether statements begin to read more than their rows. */
+import { join } from "node:path"
+import { bundleCommand } from "../../../scripts/bundleCommand.ts"
 import { withChargeServer } from "../charge/compare.ts"
 import { beside, openSide } from "../support/children.ts"
 import { ask } from "../support/database.ts"
@@ -24,12 +26,14 @@ export const growth: Suite = {
   run: async (bench) => {
     const sizes = bench.quick ? ["5000", "50000"] : ["10000", "100000", "1000000"]
     const scaled = sizes.map((size) => String(bench.count(Number(size), Number(size))))
+    // As it is installed: a process that reads the sources holds a hundred megabytes of them and of what turns them into JavaScript.
+    await bundleCommand({ entry: beside(import.meta.url, "side.ts"), folder: join(bench.folder, "side"), home: "workspace" })
     // A million rows take minutes: the large runs are made once, whatever the rounds.
     const rounds = bench.quick ? Math.min(bench.rounds, 2) : 1
     const found = await withChargeServer(0, (postUrl) =>
       inTurns(scaled, rounds, async (size, round) => {
         const databaseUrl = await bench.server.newDatabase()
-        const side = openSide(beside(import.meta.url, "side.ts"), [size, `r${round}`, databaseUrl, postUrl])
+        const side = openSide(join(bench.folder, "side", "side.js"), [size, `r${round}`, databaseUrl, postUrl])
         await side.heard()
         const [counted, before] = [await bench.server.counting(), await scanned(databaseUrl)]
         side.send("go")
@@ -45,7 +49,7 @@ export const growth: Suite = {
     const of = (size: string, read: (one: (typeof found)[string][number]) => number) => found[size]!.map(read)
     const large = found[most]!
     return {
-      setting: `${scaled.map((size) => figure(Number(size))).join(", ")} rows, ${rounds} ${rounds === 1 ? "round" : "rounds"}, each size in a process and a database of its own after ${figure(warmRows)} rows for the compiler; plan, dispatch through the in-process transport with one POST a charge, and report`,
+      setting: `${scaled.map((size) => figure(Number(size))).join(", ")} rows, ${rounds} ${rounds === 1 ? "round" : "rounds"}, each size in a process of its own, bundled as the command is, and a database of its own after ${figure(warmRows)} rows for the compiler; plan, dispatch through the in-process transport with one POST a charge, and report`,
       figures: scaled.flatMap((size) => {
         const program = `${figure(Number(size))} rows`
         return [
