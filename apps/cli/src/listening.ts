@@ -18,10 +18,10 @@ const reasons: Readonly<Record<string, string>> = {
   ENOTFOUND: "nobody knows this name"
 }
 
-const codeOf = (cause: unknown) => typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
+const codeOf = (cause: unknown) => typeof cause === "string" ? cause : typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
 
-/** Why `what` cannot listen there. */
-export const listenRefused = (what: string, { host, port }: ListenAddress, { cause }: HttpServerError.ServeError) => {
+/** Why `what` cannot listen there: the system's error, or its code. */
+export const listenRefused = (what: string, { host, port }: ListenAddress, cause: unknown) => {
   const code = codeOf(cause)
   const reason = code === undefined ? cause instanceof Error ? cause.message : String(cause) : `${reasons[code] ?? "the system does not let it"} (${code})`
   return refused(`${what} cannot listen on ${host.includes(":") ? `[${host}]` : host}:${port}: ${reason}`)
@@ -29,7 +29,7 @@ export const listenRefused = (what: string, { host, port }: ListenAddress, { cau
 
 /** A layer that listens, with its failure in words. */
 export const orRefused = (what: string, address: ListenAddress) => <A, E, R>(layer: Layer.Layer<A, E | HttpServerError.ServeError, R>) =>
-  Layer.catchTag(layer, "ServeError", (error) => Layer.effectContext(Effect.fail(listenRefused(what, address, error as HttpServerError.ServeError))))
+  Layer.catchTag(layer, "ServeError", (error) => Layer.effectContext(Effect.fail(listenRefused(what, address, (error as HttpServerError.ServeError).cause))))
 
 /** A server on this address. */
 export const layerListening = (what: string, address: ListenAddress) => orRefused(what, address)(NodeHttpServer.layer(() => createServer(), address))

@@ -27,6 +27,8 @@ describe("purser console", () => {
         at.purser(["console", "--port", port]),
         at.purser(["webhooks", "--port", port], both),
         at.purser(["console", "--host", "192.0.2.1", "--port", "0"], both),
+        at.purser(["sim", "--port", port]),
+        at.purser(["proxy", "--port", port], { PURSER_PROXY_UPSTREAM: at.sim.url, PURSER_PROXY_STRIPE_KEY: "sk_test_of_a_test" }),
         ...[["console", "99999"], ["console", "-1"], ["webhooks", "99999"], ["sim", "-1"], ["proxy", "99999"]].map(([command, no]) => at.purser([command!, `--port=${no}`], both))
       ])
       const said = ended.map(({ code, stderr, stdout }) => [code, `${stdout}${stderr}`] as const)
@@ -34,7 +36,9 @@ describe("purser console", () => {
       assert.include(said[0]![1], `purser console cannot listen on ${host}: another program listens there (EADDRINUSE)`)
       assert.include(said[1]![1], `purser webhooks cannot listen on ${host}: another program listens there (EADDRINUSE)`)
       assert.include(said[2]![1], "purser console cannot listen on 192.0.2.1:0: this machine has no such address (EADDRNOTAVAIL)")
-      for (const [, text] of said.slice(3)) assert.include(text, "--port must be from 0 to 65535")
+      assert.include(said[3]![1], `the simulator cannot listen on ${host}: another program listens there (EADDRINUSE)`)
+      assert.include(said[4]![1], `the spend-cap proxy cannot listen on ${host}: another program listens there (EADDRINUSE)`)
+      for (const [, text] of said.slice(5)) assert.include(text, "--port must be from 0 to 65535")
     })), 60_000)
 
   it.live("what a terminal would obey is refused in a reason and a name, and escaped where an old one is shown", () =>

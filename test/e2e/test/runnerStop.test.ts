@@ -42,6 +42,7 @@ describe("a runner that is stopped", () => {
       yield* slowly(at)
       const handed = yield* detach(at)
       assert.include(handed.stderr, "start `purser runner`")
+      assert.include((yield* at.purser(["runs"], settings)).stdout, "no runner is heard of: it waits until one is started (purser runner)")
       const first = yield* runnerOf(at, "first")
       yield* paidAtLeast(at.sim, 5)
       yield* first.kill("SIGKILL")

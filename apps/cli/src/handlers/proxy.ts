@@ -3,6 +3,7 @@ import { Database } from "@purser/postgres"
 import { ProxyServer, VaultDesk } from "@purser/spend-cap-proxy"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { serving } from "../launch.ts"
+import { listenRefused } from "../listening.ts"
 import { out } from "../ui/Output.ts"
 
 /** Serves vault keys from the configured store, in front of the configured Stripe. */
@@ -20,5 +21,8 @@ export const proxy = (options: { readonly host: string | undefined; readonly por
     const { label } = yield* Database
     yield* out(`spend-cap proxy on ${url}, in front of ${upstream}, store ${label}`)
     return yield* serving(Effect.never)
-  }).pipe(Effect.provide(Layer.provide(VaultDesk.layerProxy, flags)))
+  }).pipe(
+    Effect.provide(Layer.provide(VaultDesk.layerProxy, flags)),
+    Effect.catchTag("ProxyListenFailed", (error) => Effect.fail(listenRefused("the spend-cap proxy", error, error.code)))
+  )
 }

@@ -1,7 +1,7 @@
 /** `purser runs`: what one may do with billing runs that runners have in work. */
-import { type Currency, Money, type RunRecord, RunRegistry, type RunState, standingOf } from "@purser/core"
+import { type Currency, Money, type RunRecord, RunRegistry, type RunState, standingOf, WorkerBook, WorkerLife } from "@purser/core"
 import { foregroundDefinition, openRows, Runs, stagedDefinition, type RunView, type RunWish } from "@purser/engine"
-import { Database } from "@purser/postgres"
+import { Database, PgWorkerBook } from "@purser/postgres"
 import { Runner, Stores } from "@purser/purser"
 import { DateTime, Effect, Layer, Stream } from "effect"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
@@ -10,7 +10,7 @@ import { table } from "../ui/table.ts"
 import { countsOf, type RunCounts } from "./runReport.ts"
 import { showConflicts } from "./showConflicts.ts"
 
-const layer = Runs.layer.pipe(Layer.provideMerge(Runner.layerClient), Layer.provideMerge(Stores.layerConfig))
+const layer = Layer.mergeAll(Runs.layer, PgWorkerBook.layer).pipe(Layer.provideMerge(Runner.layerClient), Layer.provideMerge(Stores.layerConfig))
 const onRuns = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, layer)
 
 const time = (ms: number | null) => ms === null ? "" : DateTime.formatIso(DateTime.makeUnsafe(ms)).slice(0, 19).replace("T", " ")
@@ -23,19 +23,23 @@ const sums = ({ counted }: RunView) =>
 const lostText = ({ lostSinceMs }: RunRecord) =>
   lostSinceMs === null ? undefined : `its command was last heard of at ${time(lostSinceMs)}; the same command goes on with its rows`
 
-const lineOf = (view: RunView) => {
+/** What the state does not tell: that nobody works on it. */
+const abandonedBy = Effect.map(Effect.flatMap(WorkerBook, ({ list }) => list), (book) => (run: RunRecord) => WorkerLife.abandoned(run, book))
+
+const lineOf = (abandoned: (run: RunRecord) => string | null) => (view: RunView) => {
   const { run } = view
   const counts = countsOf(view.counted, 0, 0)
   return [
-    run.name, standingOf(run), String(counts.rows), String(counts.succeeded), String(openRows(view.counted)), sums(view), run.runner ?? "", time(run.startedAtMs ?? run.createdAtMs), lostText(run) ?? run.detail ?? ""
+    run.name, standingOf(run), String(counts.rows), String(counts.succeeded), String(openRows(view.counted)), sums(view), run.runner ?? "", time(run.startedAtMs ?? run.createdAtMs), lostText(run) ?? abandoned(run) ?? run.detail ?? ""
   ]
 }
 const header = ["run", "state", "rows", "paid", "open", "received", "runner", "since", ""]
 
 /** A run for machines. */
-const jsonOf = ({ counted, run }: RunView) => ({
+const jsonOf = (abandoned: (run: RunRecord) => string | null) => ({ counted, run }: RunView) => ({
   ...run,
   state: standingOf(run),
+  abandoned: abandoned(run),
   counted: counted.map((one) => ({ ...one, amountMinor: Number(one.amountMinor), receivedMinor: Number(one.receivedMinor) })),
   counts: countsOf(counted, 0, 0)
 })
@@ -47,8 +51,9 @@ export const listRuns = (options: { readonly states: ReadonlyArray<RunState>; re
     const runs = yield* Runs
     const found = yield* registry.list({ limit: options.limit, ...(options.states.length === 0 ? {} : { states: options.states }) })
     const views = yield* Effect.forEach(found, ({ runId }) => runs.view(runId))
-    if (options.json) return yield* out(JSON.stringify(views.map(jsonOf)))
-    yield* out(views.length === 0 ? "no runs" : table(header, views.map(lineOf), [2, 3, 4]))
+    const abandoned = yield* abandonedBy
+    if (options.json) return yield* out(JSON.stringify(views.map(jsonOf(abandoned))))
+    yield* out(views.length === 0 ? "no runs" : table(header, views.map(lineOf(abandoned)), [2, 3, 4]))
   }).pipe(onRuns)
 
 /** What a run that is parked at a step waits for. */
@@ -65,8 +70,9 @@ export const showRun = (name: string, json: boolean) =>
   Effect.gen(function*() {
     const view = yield* (yield* Runs).view(name)
     const events = yield* (yield* RunRegistry).events(view.run.runId)
-    if (json) return yield* out(JSON.stringify({ ...jsonOf(view), events }))
-    yield* out(table(header, [lineOf(view)], [2, 3, 4]))
+    const abandoned = yield* abandonedBy
+    if (json) return yield* out(JSON.stringify({ ...jsonOf(abandoned)(view), events }))
+    yield* out(table(header, [lineOf(abandoned)(view)], [2, 3, 4]))
     yield* out(`\nid ${view.run.runId}, round ${view.run.round}, from ${view.run.definition}, at ${waitsFor(view.run)}\n`)
     yield* out(table(["at", "what", "who", ""], events.map(({ act, actor, atMs, detail }) => [time(atMs), act, actor, detail ?? ""])))
   }).pipe(onRuns)
@@ -90,7 +96,8 @@ const follow = Effect.fnUntraced(function*(name: string, json: boolean) {
   const view = yield* runs.view(name)
   const counts = countsOf(view.counted, 0, 0)
   if (counts.conflict > 0) yield* showConflicts(view.run.runId)
-  yield* out(json ? JSON.stringify(jsonOf(view)) : table(header, [lineOf(view)], [2, 3, 4]))
+  const abandoned = yield* abandonedBy
+  yield* out(json ? JSON.stringify(jsonOf(abandoned)(view)) : table(header, [lineOf(abandoned)(view)], [2, 3, 4]))
   // The rows of an interrupted run are charged by the one that went on with them.
   if ((view.run.state !== "finished" && view.run.state !== "interrupted") || counts.succeeded < counts.rows) {
     return yield* new CommandFailed({ text: `${told(view.run)}: ${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid${whyNot(counts)}`, status: exitStatus.partial })

@@ -2,7 +2,7 @@
  * Runs, and the switch that stops charging. The register of runs knows names, states and acts; the run book and the ledger
  * know the numbers. A run of which the register does not know is stopped where it was begun, or by the switch.
  */
-import { ChargePause, isRunOver, type RunLine, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap, standingOf, WorkerBook } from "@purser/core"
+import { ChargePause, isRunOver, type RunLine, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap, standingOf, WorkerBook, WorkerLife } from "@purser/core"
 import { actsOn, isGoneOn } from "@purser/engine"
 import { Cache, Clock, Duration, Effect, Exit, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
@@ -11,7 +11,6 @@ import { ActRefused, type Away, NotThere } from "../../api/ConsoleError.ts"
 import type { Run } from "../../api/Shapes.ts"
 import { type RunDeed, RunDesk } from "../../RunDesk.ts"
 import { away, changedOr, makePerform } from "../perform.ts"
-import { abandonedOf, type Book } from "../workerLife.ts"
 
 const slices = 60
 const openStates = new Set(["staged", "planned", "claimed", "attached"])
@@ -29,7 +28,7 @@ const whyNotOf = (record: RunRecord | undefined, line: RunLine): string | null =
   }
 }
 
-const runOf = (line: RunLine, record: RunRecord | undefined, book: Book): Run => ({
+const runOf = (line: RunLine, record: RunRecord | undefined, book: Parameters<typeof WorkerLife.abandoned>[1]): Run => ({
   ...line,
   name: record?.name ?? null,
   state: record === undefined ? line.state : standingOf(record),
@@ -39,7 +38,7 @@ const runOf = (line: RunLine, record: RunRecord | undefined, book: Book): Run =>
   finishedAtMs: record === undefined ? line.finishedAtMs : record.endedAtMs ?? line.finishedAtMs,
   acts: record === undefined ? [] : actsOn(record),
   whyNot: whyNotOf(record, line),
-  abandoned: abandonedOf(record, book)
+  abandoned: record === undefined ? null : WorkerLife.abandoned(record, book)
 })
 
 /** A run that is registered and has no rows yet. */

@@ -1,10 +1,9 @@
 /** Workers: who lives, what each holds, and how fast it is. */
-import { WorkerBook } from "@purser/core"
+import { WorkerBook, WorkerLife } from "@purser/core"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
 import { away } from "../perform.ts"
-import { lifeOf } from "../workerLife.ts"
 
 /** The handlers of the group. */
 export const layer = HttpApiBuilder.group(ConsoleApi, "workers", Effect.fnUntraced(function*(handlers) {
@@ -12,6 +11,6 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "workers", Effect.fnUntrac
   return handlers.handle("list", () =>
     Effect.mapBoth(book.list, {
       onFailure: away,
-      onSuccess: ({ atMs, workers }) => ({ atMs, workers: workers.map((worker) => ({ ...worker, life: lifeOf(worker, atMs) })) })
+      onSuccess: ({ atMs, workers }) => ({ atMs, workers: workers.map((worker) => ({ ...worker, life: WorkerLife.of(worker, atMs) })) })
     }))
 }))
