@@ -2,18 +2,18 @@
 export const scopes = {
   // What is hashed, counted and read: no services at all.
   core: {
-    mutate: ["packages/core/src/{BillingPeriod,CapFigures,ChargeKey,Currency,DeclineAdvice,Money}.ts", "packages/core/src/internal/{idProblem,wireTwice}.ts"],
-    tests: ["packages/core/test/{BillingPeriod,ChargeKey,ChargeRequest,DeclineAdvice,Money,wireTwice,rules}.test.ts"]
+    mutate: ["packages/core/src/{BillingPeriod,CapFigures,ChargeKey,Currency,DeclineAdvice,Money}.ts", "packages/core/src/internal/{idProblem,remembered,wireTwice}.ts"],
+    tests: ["packages/core/test/{BillingPeriod,ChargeKey,ChargeRequest,DeclineAdvice,Money,remembered,wireTwice,rules}.test.ts"]
   },
   // What follows from an object, a refusal, a difference: the engine's pure decisions.
   decisions: {
     mutate: ["packages/engine/src/internal/{evidence,judge,outcomes}.ts", "packages/engine/src/internal/remedy.ts:17-45", "packages/engine/src/internal/remedy.ts:81-83", "packages/engine/src/internal/backoff.ts:38-43"],
     tests: ["packages/engine/test/decisions.test.ts"]
   },
-  // The rows and the cap, as every store has to keep them.
+  // The rows and the cap, as every store has to keep them; what only the book of dunning reads of a row is noticed by its suite.
   ledger: {
     mutate: ["packages/core/src/internal/{ledgerMemory,spendCapMemory}.ts"],
-    tests: ["packages/testkit/test/conformance.test.ts"]
+    tests: ["packages/testkit/test/{conformance,dunning}.test.ts"]
   },
   // The order of the steps, the breaker, what is repeated, and what is taken up at all.
   steps: {

@@ -32,6 +32,8 @@ describe("a field that is written twice", () => {
     assert.deepStrictEqual(plain(`${plainBody},"items":[{"b":1},{"b":1,"b":2}]`), [7, refused("b")])
     assert.deepStrictEqual(plain(`${plainBody},"__proto__":1,"__proto__":2`), [7, refused("__proto__")])
     assert.deepStrictEqual(plain(`${plainBody},"":1,"":2`), [7, refused("")])
+    assert.deepStrictEqual(plain(`${plainBody},"other":"customer_id","more":["seq"],"note":1,"note":2`), [7, refused("note")], "a value is no name")
+    assert.deepStrictEqual(plain(`${plainBody},"other":null,"more":[null],"note":1,"note":null`), [7, refused("note")])
   })
 
   it("is the same field however it is written", () => {
@@ -54,7 +56,7 @@ describe("a field that is written twice", () => {
     assert.deepStrictEqual(joined(good, item("m2", `${body},"amount_minor":1`), item("m3", body, ",\"deadline\":6"), item("m4", body, ",\"note\":[{\"a\":1,\"a\":1}]"), item("m5", body)), [
       ["m1", "read"], ["m2", refused("amount_minor")], ["m3", refused("deadline")], ["m4", refused("a")], ["m5", "read"]
     ])
-    for (const [more, name] of [["\"v\":1", "v"], ["\"client\":\"c\"", "client"], ["\"items\":[]", "items"], ["\"\\u0076\":1", "v"], ["\"more\":{\"a\":1,\"a\":2}", "a"]] as const) {
+    for (const [more, name] of [["\"v\":1", "v"], ["\"client\":\"c\"", "client"], ["\"items\":[]", "items"], ["\"\\u0076\":1", "v"], ["\"more\":{\"a\":1,\"a\":2}", "a"], ["\"more\":[{\"a\":1,\"a\":2}]", "a"], ["\"more\":{\"items\":[{\"a\":1,\"a\":2}]}", "a"]] as const) {
       for (const text of [`{"v":1,"client":"c","items":[${good}],${more}}`, `{${more},"v":1,"client":"c","items":[${good}]}`]) {
         assert.strictEqual(detail(wire.decodeRequests(text)), refused(name), text)
       }
@@ -67,6 +69,14 @@ describe("a field that is written twice", () => {
     assert.deepStrictEqual(joined(item("m1", body), item("m2", body, ",\"id\":\"m1\""), item("m3", body, ",\"note\":{\"id\":1,\"id\":2}")), [
       ["m1", "read"], ["", refused("id")], ["m3", refused("id")]
     ])
+  })
+
+  it("is told by its item, in a row of items only, and by its name; its own are those that stand in it directly", () => {
+    const found = (text: string) => [...writtenTwice(text, JSON.parse(text) as object) ?? []].map(([place, { name, own }]) => [place, name, ...own])
+    assert.deepStrictEqual(found("{\"items\":{\"x\":{\"a\":1,\"a\":2}}}"), [["frame", "a"]])
+    assert.deepStrictEqual(found("{\"items\":[{\"a\":1,\"b\":[1,2,{\"c\":1,\"c\":2}]},{\"d\":1},[{\"e\":1,\"e\":2}],{\"f\":1,\"f\":2,\"g\":1,\"g\":2}]}"), [[0, "c"], [2, "e"], [3, "f", "f", "g"]])
+    assert.deepStrictEqual(found("{\"items\":[],\"items\":[{\"a\":1,\"a\":2}],\"v\":1,\"v\":2}"), [["frame", "items", "items", "v"], [0, "a", "a"]])
+    assert.deepStrictEqual(found("[{\"a\":1,\"a\":2}]"), [["frame", "a"]])
   })
 
   it.prop("is found in any JSON by what was done to it, and only then", [Schema.Json, Arbitrary.schema(Schema.Boolean)], ([json, isSpaced]) => {

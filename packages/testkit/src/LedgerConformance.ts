@@ -10,6 +10,7 @@ import { claimCases } from "./internal/ledgerClaimCases.ts"
 import { declineCases } from "./internal/ledgerDeclineCases.ts"
 import { leaseCases } from "./internal/ledgerLeaseCases.ts"
 import { settleCases } from "./internal/ledgerSettleCases.ts"
+import { trailCases } from "./internal/ledgerTrailCases.ts"
 import { waitCases } from "./internal/ledgerWaitCases.ts"
 import type { StoreClock } from "./StoreClock.ts"
 
@@ -22,4 +23,5 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | StoreClock, E
     actCases(it)
     declineCases(it)
     waitCases(it)
+    trailCases(it)
   })

@@ -48,10 +48,37 @@ export const sameTerms = (a: ChargeTerms, b: ChargeTerms): boolean =>
   a.amountMinor === b.amountMinor && a.currency === b.currency && a.stripeCustomerId === b.stripeCustomerId
   && a.paymentMethod === b.paymentMethod
 
-const isOpen = (row: MemoryRow) => row.state === "planned" || row.state === "claimed" || row.state === "attached"
+/** Nothing is known of its money yet. */
+const isOpen = ({ state }: MemoryRow) => state === "planned" || state === "claimed" || state === "attached"
+/** Somebody works on it, or is to. */
+const isHeld = ({ state }: MemoryRow) => state === "claimed" || state === "attached" || state === "processing"
 
 /** The maps behind memory ledgers, so that the memory run book can plan rows in the same act. */
 export const memoryRows = new WeakMap<object, Map<ChargeKey, MemoryRow>>()
+
+const newRow = (request: ChargeRequest, chargeKey: ChargeKey, revises: ChargeKey | null): MemoryRow => ({
+  chargeKey,
+  request,
+  state: "planned",
+  generation: 1,
+  attempt: 1,
+  paymentIntentId: null,
+  paymentMethod: request.paymentMethod ?? null,
+  outcome: null,
+  worker: null,
+  epoch: 0,
+  leaseUntilMs: 0,
+  firstClaimedAtMs: null,
+  quarantine: null,
+  nextAttemptAtMs: null,
+  chosenMethod: null,
+  declinedChargeId: null,
+  revises,
+  releaseDue: false,
+  dunningDue: false,
+  settledAtMs: null,
+  events: []
+})
 
 /** A row that nobody has claimed. */
 export const plannedRow = (
@@ -61,39 +88,17 @@ export const plannedRow = (
   revises: ChargeKey | null = null,
   detail: string | null = null
 ): MemoryRow => {
-  const row: MemoryRow = {
-    chargeKey,
-    request,
-    state: "planned",
-    generation: 1,
-    attempt: 1,
-    paymentIntentId: null,
-    paymentMethod: request.paymentMethod ?? null,
-    outcome: null,
-    worker: null,
-    epoch: 0,
-    leaseUntilMs: 0,
-    firstClaimedAtMs: null,
-    quarantine: null,
-    nextAttemptAtMs: null,
-    chosenMethod: null,
-    declinedChargeId: null,
-    revises,
-    releaseDue: false,
-    dunningDue: false,
-    settledAtMs: null,
-    events: []
-  }
-  record(row, null, nowMs, null, detail)
+  const row = newRow(request, chargeKey, revises)
+  record(row, nowMs, null, detail)
   return row
 }
 
-const record = (row: MemoryRow, from: ChargeState | null, atMs: number, worker: string | null, detail: string | null, principal: string | null = null) => {
+const record = (row: MemoryRow, atMs: number, worker: string | null, detail: string | null, principal: string | null = null) => {
   row.events.push({
     chargeKey: row.chargeKey,
     sequence: row.events.length + 1,
     atMs,
-    from,
+    from: row.events.at(-1)?.to ?? null,
     to: row.state,
     worker,
     attempt: row.attempt,
@@ -108,29 +113,25 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
   const rows = new Map<ChargeKey, MemoryRow>()
 
   const move = (row: MemoryRow, to: ChargeState, worker: string | null, detail: string | null, principal: string | null = null) => {
-    const from = row.state
     row.state = to
-    record(row, from, now(), worker, detail, principal)
+    record(row, now(), worker, detail, principal)
   }
-  const owns = (row: MemoryRow | undefined, lease: Lease): row is MemoryRow => row !== undefined && row.epoch === lease.epoch
+  const owns = (row: MemoryRow | undefined, lease: Lease): row is MemoryRow => row !== undefined && row.epoch === lease.epoch && isHeld(row)
+  const holds = (row: MemoryRow | undefined, lease: Lease): row is MemoryRow => owns(row, lease) && row.quarantine === null
 
-  const take = (row: MemoryRow, worker: string, principal: string | null = null, object?: ClaimExtras["object"]): ClaimedCharge => {
+  /** Gives the row to a worker, in the state in which it is taken up. */
+  const take = (row: MemoryRow, worker: string, to: ClaimedCharge["state"], detail: string | null, principal: string | null = null): ClaimedCharge => {
     const resumed = row.firstClaimedAtMs !== null
     row.worker = worker
     row.epoch += 1
     row.leaseUntilMs = now() + options.leaseMs
     row.firstClaimedAtMs ??= now()
-    if (row.state === "planned" && object !== undefined && row.epoch === 1) {
-      row.paymentIntentId = object.id
-      row.paymentMethod = object.paymentMethod
-      move(row, "attached", worker, object.id, principal)
-    } else if (row.state === "planned") move(row, "claimed", worker, null, principal)
-    else record(row, row.state, now(), worker, "taken over", principal)
+    move(row, to, worker, detail, principal)
     return {
       lease: { chargeKey: row.chargeKey, worker, epoch: row.epoch },
       leaseLeftMs: options.leaseMs,
       request: row.request,
-      state: row.state as ClaimedCharge["state"],
+      state: to,
       resumed,
       generation: row.generation,
       attempt: row.attempt,
@@ -143,22 +144,28 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     }
   }
 
+  const takeOver = (row: MemoryRow, worker: string, principal: string | null = null) =>
+    take(row, worker, row.state as ClaimedCharge["state"], "taken over", principal)
+
   const claim = (request: ChargeRequest, worker: string, principal: string | null, extras: ClaimExtras | undefined): ClaimAnswer => {
     const chargeKey = request.chargeKey
     const found = rows.get(chargeKey)
-    if (found === undefined) {
-      if (request.revision !== undefined) return { _tag: "Unopened" }
-      const row = plannedRow(request, chargeKey, now())
-      rows.set(chargeKey, row)
-      return { _tag: "Claimed", charge: take(row, worker, principal, extras?.object) }
-    }
-    const expected = chargeTerms(found.request)
+    if (found === undefined && request.revision !== undefined) return { _tag: "Unopened" }
+    const row = found ?? newRow(request, chargeKey, null)
+    const expected = chargeTerms(row.request)
     const actual = chargeTerms(request)
     if (!sameTerms(expected, actual)) return { _tag: "Conflict", expected, actual }
-    if (found.quarantine !== null) return { _tag: "Quarantined", detail: found.quarantine }
-    if (found.outcome !== null && !isOpen(found)) return { _tag: "AlreadySettled", outcome: asAlreadySettled(found.outcome) }
-    if (found.leaseUntilMs > now()) return { _tag: "InProgress", leaseLeftMs: found.leaseUntilMs - now() }
-    return { _tag: "Claimed", charge: take(found, worker, principal, request.revision === undefined ? extras?.object : undefined) }
+    if (row.quarantine !== null) return { _tag: "Quarantined", detail: row.quarantine }
+    if (!isOpen(row)) return { _tag: "AlreadySettled", outcome: asAlreadySettled(row.outcome!) }
+    if (row.leaseUntilMs > now()) return { _tag: "InProgress", leaseLeftMs: row.leaseUntilMs - now() }
+    rows.set(chargeKey, row)
+    if (row.state !== "planned") return { _tag: "Claimed", charge: takeOver(row, worker, principal) }
+    // Only the first claim names an object, and none of what is billed anew.
+    const object = row.epoch === 0 && request.revision === undefined ? extras?.object : undefined
+    if (object === undefined) return { _tag: "Claimed", charge: take(row, worker, "claimed", null, principal) }
+    row.paymentIntentId = object.id
+    row.paymentMethod = object.paymentMethod
+    return { _tag: "Claimed", charge: take(row, worker, "attached", object.id, principal) }
   }
 
   const settle: Ledger["Service"]["settle"] = (input) =>
@@ -168,17 +175,14 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       const success = input.outcome._tag === "Succeeded"
       // A payment of the attached object is a fact: it is recorded whoever holds the lease.
       const proved = success && row.paymentIntentId !== null && row.paymentIntentId === input.paymentIntentId && row.state !== "succeeded"
-      const ours = owns(row, input.lease) && (isOpen(row) || row.state === "processing") && row.attempt === input.attempt
+      const ours = owns(row, input.lease) && row.attempt === input.attempt
       if (!proved && !ours) {
-        return row.outcome !== null && !isOpen(row)
-          ? { _tag: "Recorded", outcome: asAlreadySettled(row.outcome) }
-          : { _tag: "LeaseLost" }
+        return isOpen(row) ? { _tag: "LeaseLost" } : { _tag: "Recorded", outcome: asAlreadySettled(row.outcome!) }
       }
+      const from = row.state
       const to = stateOf[input.outcome._tag]
-      if (row.state === to && to === "processing") {
-        row.leaseUntilMs = now() + (input.pollAfterMs ?? 0)
-        return { _tag: "Recorded", outcome: input.outcome }
-      }
+      row.leaseUntilMs = now() + (input.pollAfterMs ?? 0)
+      if (from === to) return { _tag: "Recorded", outcome: input.outcome }
       row.outcome = input.outcome
       row.releaseDue = movedNothing(input.outcome)
       row.dunningDue = to === "declined"
@@ -186,8 +190,8 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       if ("declinedChargeId" in input.outcome) row.declinedChargeId = input.outcome.declinedChargeId ?? row.declinedChargeId
       const afterMs = input.outcome._tag === "Declined" ? input.nextAttemptAfterMs ?? null : null
       row.nextAttemptAtMs = afterMs === null ? null : now() + afterMs
-      row.leaseUntilMs = to === "processing" ? now() + (input.pollAfterMs ?? 0) : 0
-      move(row, to, input.lease.worker, "detail" in input.outcome ? input.outcome.detail : null)
+      const isLate = success && (from === "declined" || from === "rejected" || from === "canceled")
+      move(row, to, input.lease.worker, isLate ? `late success after ${from}` : "detail" in input.outcome ? input.outcome.detail : null)
       return { _tag: "Settled", outcome: input.outcome }
     })
 
@@ -199,11 +203,11 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         if (row?.paymentIntentId === input.paymentIntentId && row.generation === input.generation) {
           if (owns(row, input.lease) && row.state === "attached" && row.paymentMethod === null && input.paymentMethod !== null) {
             row.paymentMethod = input.paymentMethod
-            record(row, "attached", now(), input.lease.worker, input.paymentIntentId)
+            record(row, now(), input.lease.worker, input.paymentIntentId)
           }
           return { _tag: "Attached" }
         }
-        if (!owns(row, input.lease) || row.state !== "claimed" || row.paymentIntentId !== null || row.generation !== input.generation) {
+        if (!owns(row, input.lease) || row.state !== "claimed" || row.generation !== input.generation) {
           return { _tag: "Lost", winnerId: row?.paymentIntentId ?? null }
         }
         row.paymentIntentId = input.paymentIntentId
@@ -215,16 +219,16 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     extend: (lease) =>
       Effect.sync(() => {
         const row = rows.get(lease.chargeKey)
-        if (!owns(row, lease) || !(isOpen(row) || row.state === "processing")) return false
+        if (!holds(row, lease)) return false
         row.leaseUntilMs = now() + options.leaseMs
         return true
       }),
     handBack: (lease, retryAfterMs, detail) =>
       Effect.sync(() => {
         const row = rows.get(lease.chargeKey)
-        if (!owns(row, lease) || !(isOpen(row) || row.state === "processing")) return
+        if (!holds(row, lease)) return
         row.leaseUntilMs = now() + retryAfterMs
-        record(row, row.state, now(), lease.worker, detail)
+        record(row, now(), lease.worker, detail)
       }),
     renew: (input) =>
       Effect.sync(() => {
@@ -241,28 +245,24 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         const row = rows.get(lease.chargeKey)
         if (row === undefined || row.quarantine !== null) return
         row.quarantine = detail
-        record(row, row.state, now(), lease.worker, `quarantined: ${detail}`)
+        record(row, now(), lease.worker, `quarantined: ${detail}`)
       }),
     takeExpired: (worker, limit) =>
       Effect.sync(() =>
         [...rows.values()]
-          .filter((row) =>
-            (row.state === "claimed" || row.state === "attached" || row.state === "processing")
-            && row.quarantine === null && row.leaseUntilMs <= now()
-          )
+          .filter((row) => isHeld(row) && row.quarantine === null && row.leaseUntilMs <= now())
           .sort((a, b) => a.leaseUntilMs - b.leaseUntilMs)
           .slice(0, limit)
-          .map((row) => take(row, worker))
+          .map((row) => takeOver(row, worker))
       ),
     takeWaiting: (chargeKey, worker) =>
       Effect.sync(() => {
         const row = rows.get(chargeKey)
         if (row === undefined || row.quarantine !== null || (row.state !== "processing" && row.state !== "requires_action")) return undefined
-        if (row.state === "requires_action") {
-          row.outcome = new Processing({ chargeKey, alreadySettled: false, paymentIntentId: row.paymentIntentId ?? "" })
-          move(row, "processing", worker, "its object has moved on")
-        }
-        return take(row, worker)
+        if (row.state === "processing") return takeOver(row, worker)
+        row.outcome = new Processing({ chargeKey, alreadySettled: false, paymentIntentId: row.paymentIntentId! })
+        row.settledAtMs = null
+        return take(row, worker, "processing", "its object has moved on")
       }),
     adopt: ({ paymentIntentId, paymentMethod, request, worker }) =>
       Effect.sync(() => {
@@ -273,7 +273,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         if (found === undefined && revises !== null) {
           if (rows.get(revises)?.state !== "succeeded" || [...rows.values()].some((other) => other.revises === revises)) return undefined
         }
-        const row = found ?? plannedRow(request, chargeKey, now(), revises)
+        const row = found ?? newRow(request, chargeKey, revises)
         const isFree = row.state === "planned" || row.state === "rejected" || row.state === "declined"
           || (row.state === "claimed" && row.leaseUntilMs <= now())
         const { amountMinor, currency, stripeCustomerId } = row.request
@@ -288,8 +288,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         row.dunningDue = false
         row.settledAtMs = null
         row.nextAttemptAtMs = null
-        move(row, "processing", worker, `paid at the processor as ${paymentIntentId}`)
-        return { ...take(row, worker), resumed: true }
+        return { ...take(row, worker, "processing", `paid at the processor as ${paymentIntentId}`), resumed: true }
       }),
     page: (billingPeriod, afterKey, limit) =>
       Effect.sync(() =>

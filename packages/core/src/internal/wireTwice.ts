@@ -42,16 +42,17 @@ const namesWritten = (text: string): number => {
 const namesKept = (json: object): number => {
   let names = 0
   // No recursion: what is read may be as deep as it is long.
-  const open: Array<object> = [json]
+  const open = [json as Record<string, unknown>]
   for (let value = open.pop(); value !== undefined; value = open.pop()) {
     if (Array.isArray(value)) {
-      for (const element of value) if (typeof element === "object" && element !== null) open.push(element)
+      for (const element of value) if (typeof element === "object") open.push(element)
       continue
     }
+    // In null there are none.
     for (const name in value) {
       names++
-      const field: unknown = (value as Record<string, unknown>)[name]
-      if (typeof field === "object" && field !== null) open.push(field)
+      const field = value[name]
+      if (typeof field === "object") open.push(field as Record<string, unknown>)
     }
   }
   return names
@@ -70,14 +71,17 @@ export interface Twice {
 
 /** An object or array that is being read. */
 interface Open {
+  readonly isArray: boolean
   /** The names so far; an array has none. */
-  readonly names: Set<string> | undefined
-  /** The name or the index of what is read now. */
-  at: string | number
+  readonly names: Set<string>
+  /** The name of what is read now, in an object. */
+  name: string | undefined
+  /** Its place in the row. */
+  index: number
 }
 
-const placeOf = ([frame, items, item]: ReadonlyArray<Open>): Place =>
-  item !== undefined && frame?.at === "items" && typeof items?.at === "number" ? items.at : "frame"
+/** Where what is read now stands; something is open. */
+const placeOf = (open: ReadonlyArray<Open>): Place => open[0]!.name === "items" && open[1]?.isArray === true ? open[1].index : "frame"
 
 const findTwice = (text: string): ReadonlyMap<Place, Twice> => {
   const found = new Map<Place, { readonly name: string; readonly own: Set<string> }>()
@@ -89,28 +93,26 @@ const findTwice = (text: string): ReadonlyMap<Place, Twice> => {
     if (open.length === (place === "frame" ? 1 : 3)) twice.own.add(name)
   }
   for (let at = 0; at < text.length; at++) {
-    const inside = open.at(-1)
     switch (text[at]) {
       case "{":
-        open.push({ names: new Set(), at: "" })
-        break
       case "[":
-        open.push({ names: undefined, at: 0 })
+        open.push({ isArray: text[at] === "[", names: new Set(), name: undefined, index: 0 })
         break
       case "}":
       case "]":
         open.pop()
         break
       case ",":
-        if (typeof inside?.at === "number") inside.at += 1
+        open.at(-1)!.index++
         break
       case "\"": {
         const end = endOfString(text, at)
-        if (inside?.names !== undefined && isName(text, end)) {
+        if (isName(text, end)) {
+          const inside = open.at(-1)!
           const name = String(JSON.parse(text.slice(at, end + 1)))
           if (inside.names.has(name)) note(name)
           inside.names.add(name)
-          inside.at = name
+          inside.name = name
         }
         at = end
       }
