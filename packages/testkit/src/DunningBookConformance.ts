@@ -1,9 +1,9 @@
 /** What every `DunningBook` must do, driver or memory, over the ledger of the same store. */
-import { type ChargeKey, DunningBook, Ledger } from "@purser/core"
+import { type ChargeKey, DunningBook, Ledger, RequiresAction } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { chargeFor, type ChargeForOptions } from "./chargeFor.ts"
-import { claimedAndAttached, declined, longMs, many, mustClaim, period, settle, succeeded } from "./internal/ledgerSteps.ts"
+import { claimedAndAttached, common, declined, longMs, many, mustClaim, period, settle, succeeded } from "./internal/ledgerSteps.ts"
 import { StoreClock } from "./StoreClock.ts"
 
 const by = { actor: "ada", reason: "as agreed" }
@@ -124,6 +124,36 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         yield* book.waits(caseId, 1, 99 * dayMs)
         assert.strictEqual((yield* book.casesOf(chargeKey))[0]!.case.goesOnAtMs, goesOnAtMs)
         assert.isUndefined(yield* book.look("nothing", 1))
+      }))
+
+    it.effect("tells of a charge that is at work again, or whose object is read, that it has not stood for any time", () =>
+      Effect.gen(function*() {
+        const ledger = yield* Ledger
+        const stood = (chargeKey: ChargeKey) =>
+          Effect.flatMap(DunningBook, (book) => Effect.map(book.casesOf(chargeKey), ([view]) => Math.round(view!.settledForMs / longMs)))
+        const request = yield* decline("stands")
+        const { chargeKey } = request
+        yield* open(chargeKey)
+        yield* StoreClock.advance(longMs)
+        assert.strictEqual(yield* stood(chargeKey), 1)
+        yield* reopen(chargeKey)
+        yield* StoreClock.advance(longMs)
+        assert.strictEqual(yield* stood(chargeKey), 0, "asked for again")
+        const waits = new RequiresAction({ ...common(chargeKey), paymentIntentId: "pi_stands", detail: "3-D Secure" })
+        yield* settle(yield* mustClaim(request), waits, "pi_stands")
+        yield* StoreClock.advance(longMs)
+        assert.strictEqual(yield* stood(chargeKey), 1)
+        const taken = yield* ledger.takeWaiting(chargeKey, "webhooks")
+        yield* StoreClock.advance(longMs)
+        assert.strictEqual(yield* stood(chargeKey), 0, "its object is read")
+        yield* settle(taken!, declined(chargeKey, "pi_stands"), "pi_stands")
+
+        const other = chargeFor("stands-found", period)
+        yield* settle(yield* mustClaim(other), declined(other.chargeKey, null))
+        yield* open(other.chargeKey)
+        yield* ledger.adopt({ request: other, paymentIntentId: "pi_stands_found", paymentMethod: null, worker: "reconcile" })
+        yield* StoreClock.advance(longMs)
+        assert.strictEqual(yield* stood(other.chargeKey), 0, "paid at the processor")
       }))
 
     it.effect("names a running case once something has changed that it has not seen, and not while the charge is in work", () =>
