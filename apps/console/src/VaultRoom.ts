@@ -13,8 +13,10 @@ const away = (error: { readonly message: string }) => new Away({ message: error.
 export class VaultRoom extends Context.Service<VaultRoom, {
   /** Every vault, and the newest lines of the trail, the newest first. */
   readonly look: Effect.Effect<{ readonly vaults: ReadonlyArray<Vault>; readonly log: ReadonlyArray<AuditLine> }, Away>
-  readonly setKilled: (killed: boolean, reason: string) => Effect.Effect<void, Away>
-  readonly revoke: (vault: string, reason: string) => Effect.Effect<void, Away>
+  /** Whether it was the other way before. */
+  readonly setKilled: (killed: boolean, reason: string) => Effect.Effect<boolean, Away>
+  /** Whether a key was in force before. */
+  readonly revoke: (vault: string, reason: string) => Effect.Effect<boolean, Away>
 }>()("@purser/console/VaultRoom") {
   /** Over whatever opens the store. */
   static readonly layerWith = <E extends { readonly message: string }>(admin: Layer.Layer<VaultAdmin, E>): Layer.Layer<VaultRoom> =>
@@ -30,7 +32,8 @@ export class VaultRoom extends Context.Service<VaultRoom, {
             return { vaults, log: (yield* admin.log({ vault: undefined, after, limit: 200 })).toReversed() }
           })),
         setKilled: (killed, reason) => use((admin) => admin.setKilled(killed, reason)),
-        revoke: (id, reason) => use((admin) => Effect.asVoid(admin.revoke(id, reason)))
+        revoke: (id, reason) => use((admin) =>
+          Effect.flatMap(admin.show(id), ({ keys }) => Effect.as(admin.revoke(id, reason), keys.some(({ revokedAtMs }) => revokedAtMs === null))))
       })
     }))
 

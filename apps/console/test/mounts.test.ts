@@ -85,6 +85,12 @@ layer(proxyStore, { timeout: 60_000, excludeTestServices: true })("vault keys at
       assert.include(JSON.stringify(killed.json["log"]), "ada: a leak")
       assert.strictEqual((yield* ask("/api/vaults/kill", { body: { killed: false, reason: "mended" }, headers })).status, 200)
       assert.strictEqual((yield* ask("/api/vaults/revoke", { body: { vault: vault.id, reason: "the job is gone" }, headers })).status, 200)
+      for (const [path, body, text] of [
+        ["/api/vaults/kill", { killed: false, reason: "once more" }, "vault keys were on before (nothing changed)"],
+        ["/api/vaults/revoke", { vault: vault.id, reason: "once more" }, "its keys were over before (nothing changed)"]
+      ] as const) {
+        assert.deepStrictEqual((yield* ask(path, { body, headers })).json, { text })
+      }
       const after = (yield* ask("/api/vaults")).json as { readonly killed: boolean; readonly vaults: ReadonlyArray<{ readonly keys: ReadonlyArray<{ readonly revokedAtMs: number | null }> }> }
       assert.deepStrictEqual([after.killed, after.vaults[0]?.keys.every(({ revokedAtMs }) => revokedAtMs !== null)], [false, true])
     }))

@@ -29,7 +29,7 @@ const Rpcs = RpcGroup.make(
     error
   }),
   Rpc.make("release", { payload: { id: Schema.String, customer: Schema.String, reason: Schema.String }, success: Vault, error }),
-  Rpc.make("setKilled", { payload: { killed: Schema.Boolean, reason: Schema.String }, error }),
+  Rpc.make("setKilled", { payload: { killed: Schema.Boolean, reason: Schema.String }, success: Schema.Boolean, error }),
   Rpc.make("log", {
     payload: { vault: Schema.NullOr(Schema.String), after: Schema.Finite, limit: Schema.Int },
     success: Schema.Array(AuditLine),

@@ -78,10 +78,11 @@ e as (insert into purser.audit (at, vault_id, act, verdict, currency, amount_min
   select purser.now(), u.vault_id, 'released', 'released', w.currency, u.amount_minor, u.customer, u.first_key, $3::text from u, w)
 select ${columns("w")} from w`
 
-const killSql = `with u as (update purser.kill_switch set killed = $1::text::boolean, reason = $2::text, at = purser.now() returning *),
+const killSql = `with w as (select killed from purser.kill_switch),
+  u as (update purser.kill_switch set killed = $1::text::boolean, reason = $2::text, at = purser.now() returning *),
   e as (insert into purser.audit (at, act, verdict, detail) select at, case when killed then 'killed' else 'unkilled' end,
     case when killed then 'killed' else 'unkilled' end, reason from u)
-select killed from u`
+select u.killed <> w.killed as changed from u, w`
 
 const logSql = `select seq::float8 as seq, ${ms("at")} as "atMs", vault_id as vault, act, decision::float8 as decision, method, path,
   amount_minor::float8 as "amountMinor", currency, customer, idempotency_key as "idempotencyKey", verdict, code, status, request_id as "requestId", detail
@@ -161,7 +162,10 @@ const make = Effect.gen(function*() {
       return yield* refused(`vault ${found} holds nothing for customer ${customer}`)
     }),
     setKilled: (killed, reason) =>
-      Effect.asVoid(Effect.mapError(rowsOf(sql, Schema.Unknown)(killSql, [String(killed), reason]), unavailable("kill"))),
+      Effect.mapBoth(rowsOf(sql, Schema.Struct({ changed: Schema.Boolean }))(killSql, [String(killed), reason]), {
+        onFailure: unavailable("kill"),
+        onSuccess: ([row]) => row?.changed === true
+      }),
     log: ({ after, limit, vault }) =>
       Effect.mapError(lines(logSql, [String(after), vault ?? "", String(limit)]), unavailable("log")),
     tail: (vault, count) =>
@@ -195,7 +199,7 @@ export class VaultAdmin extends Context.Service<VaultAdmin, {
    */
   readonly release: (given: { readonly id: string; readonly customer: string; readonly reason: string }) => Effect.Effect<Vault, VaultStoreError>
   /** Switches every key off, or on again. */
-  readonly setKilled: (killed: boolean, reason: string) => Effect.Effect<void, VaultStoreError>
+  readonly setKilled: (killed: boolean, reason: string) => Effect.Effect<boolean, VaultStoreError>
   /** Lines of the audit trail after a `seq`, oldest first. */
   readonly log: (query: {
     readonly vault: string | undefined

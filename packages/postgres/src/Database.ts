@@ -90,6 +90,9 @@ const connectPglite = (label: string, options: PoolOptions, db: PGlite) =>
         ssl: false,
         username: "postgres",
         database: "postgres",
+        // Spans name a server; this one is in the program.
+        host: "pglite",
+        port: 0,
         // There is one backend: sharing a connection saves a turn of the event loop per statement and costs nothing.
         multiplex: true
       })

@@ -34,7 +34,7 @@ for (const [name, database] of TestDatabase.layersEmpty) {
         if (kind === "postgres") {
           const at = new URL(label)
           assert.deepStrictEqual([sql.config.host, String(sql.config.port), sql.config.database], [at.hostname, at.port, at.pathname.slice(1)])
-        }
+        } else assert.strictEqual(sql.config.host, "pglite")
       }))
 
     it.effect("keeps what a transaction wrote only when it commits, down to nested savepoints", () =>

@@ -103,8 +103,10 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "caps", Effect.fnUntraced(
       }))
     .handle("killVaults", ({ payload: { killed, reason } }) =>
       perform({ act: killed ? "switch vault keys off" : "switch vault keys on", subject: "vault keys", reason }, (actor) =>
-        Effect.flatMap(room, ({ setKilled }) => Effect.as(setKilled(killed, `${actor}: ${reason}`), killed ? "every vault key is off" : "vault keys are on again"))))
+        Effect.flatMap(room, ({ setKilled }) => Effect.map(setKilled(killed, `${actor}: ${reason}`), (isChanged) =>
+          changedOr(isChanged, killed ? "every vault key is off" : "vault keys are on again", `vault keys were ${killed ? "off" : "on"} before`)))))
     .handle("revokeVault", ({ payload: { reason, vault } }) =>
       perform({ act: "revoke vault keys", subject: vault, reason }, (actor) =>
-        Effect.flatMap(room, ({ revoke }) => Effect.as(revoke(vault, `${actor}: ${reason}`), "its keys are over; what was paid and is held stays"))))
+        Effect.flatMap(room, ({ revoke }) => Effect.map(revoke(vault, `${actor}: ${reason}`), (isChanged) =>
+          changedOr(isChanged, "its keys are over; what was paid and is held stays", "its keys were over before")))))
 }))
