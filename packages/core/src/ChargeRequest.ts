@@ -50,6 +50,39 @@ export class ChargeRequest extends Schema.Class<ChargeRequest>("@purser/core/Cha
   }
 }
 
+/** The fields of a request, each of which has passed the check of its schema. */
+export interface CheckedFields {
+  readonly namespace: string
+  readonly customerId: string
+  readonly billingPeriod: BillingPeriod
+  readonly item?: string | undefined
+  readonly amountMinor: AmountMinor
+  readonly currency: Currency
+  readonly stripeCustomerId: string
+  readonly paymentMethod?: string | undefined
+  readonly senderKey?: string | undefined
+  readonly allowFuture?: boolean | undefined
+}
+
+// A function that assigns them one by one makes objects that the engine of the language handles faster than what
+// `Object.create` gives, and the class would look at each field again.
+const CheckedRequest = function(this: { -readonly [Key in keyof ChargeRequest]: ChargeRequest[Key] }, from: CheckedFields) {
+  this.namespace = from.namespace
+  this.customerId = from.customerId
+  this.billingPeriod = from.billingPeriod
+  if (from.item !== undefined) this.item = from.item
+  this.amountMinor = from.amountMinor
+  this.currency = from.currency
+  this.stripeCustomerId = from.stripeCustomerId
+  if (from.paymentMethod !== undefined) this.paymentMethod = from.paymentMethod
+  if (from.senderKey !== undefined) this.senderKey = from.senderKey
+  if (from.allowFuture === true) this.allowFuture = true
+} as unknown as { new(from: CheckedFields): ChargeRequest; prototype: ChargeRequest }
+CheckedRequest.prototype = ChargeRequest.prototype
+
+/** A first billing of fields that were checked one by one, for those who read many. */
+export const checkedRequest = (fields: CheckedFields): ChargeRequest => new CheckedRequest(fields)
+
 /** The terms that are frozen at the first claim, and whose change is a conflict. */
 export interface ChargeTerms {
   readonly amountMinor: number

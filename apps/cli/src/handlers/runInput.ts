@@ -2,7 +2,7 @@
  * A billing file as chunks of rows for a run. Bad rows are counted and named; unless they may be skipped, the stream
  * fails at its end with all of them, so that a person mends the file once. Periods are held against today's date.
  */
-import { type BillingPeriod, ChargeRequest, periodDays, periodHasBegun, periodHasEnded, type RunRow } from "@purser/core"
+import { type BillingPeriod, checkedRequest, periodDays, periodHasBegun, periodHasEnded, type RunRow } from "@purser/core"
 import { Clock, Effect, Stream } from "effect"
 import { type CommandFailed, refused } from "../CommandFailed.ts"
 import { InputFile } from "../input/InputFile.ts"
@@ -101,7 +101,7 @@ export const runRows = (path: string, options: RunInputOptions, notes: InputNote
           }
           chunk.push(verdict === "ok"
             ? { line: entry.line, chargeKey: entry.chargeKey, request: entry.request }
-            : { line: entry.line, chargeKey: entry.chargeKey, request: new ChargeRequest({ ...entry.request, allowFuture: true }, { disableChecks: true }) })
+            : { line: entry.line, chargeKey: entry.chargeKey, request: checkedRequest({ ...entry.request, allowFuture: true }) })
         }
         return [chunk] as const
       }),

@@ -3,7 +3,7 @@
  * refused at its first bad cell, in the order in which the columns are documented.
  */
 import {
-  type BillingPeriod, ChargeRequest, chargeKeyOf, type Currency, defaultNamespace, idProblem, type InvalidAmount,
+  type BillingPeriod, chargeKeyOf, checkedRequest, type Currency, defaultNamespace, idProblem, type InvalidAmount,
   Money, parseCurrency, parsePeriod
 } from "@purser/core"
 import { Result } from "effect"
@@ -107,16 +107,16 @@ export const makeRowReader = (options: InputOptions): RowReader => {
     if (Result.isFailure(money)) return Result.fail(money.failure)
 
     // Every field has just passed the very check of its schema; a second pass would be most of the time of reading.
-    const request = new ChargeRequest({
+    const request = checkedRequest({
       namespace: cells.namespace ?? options.namespace ?? defaultNamespace,
       customerId: cells.customer_id!,
       billingPeriod: period.success,
-      ...(cells.item === undefined ? {} : { item: cells.item }),
+      item: cells.item,
       amountMinor: money.success.amountMinor,
       currency: currency.success,
       stripeCustomerId: cells.stripe_customer_id!,
-      ...(cells.payment_method === undefined ? {} : { paymentMethod: cells.payment_method })
-    }, { disableChecks: true })
+      paymentMethod: cells.payment_method
+    })
     return Result.succeed({ _tag: "Row", line, chargeKey: chargeKeyOf(request), request })
   }
 }

@@ -3,46 +3,16 @@
  * not as usual gives `undefined` and is left to the schemas, so that every refusal and every rare field is theirs alone. A
  * property test holds that what is read here is what the schemas read.
  */
-import { type BillingPeriod, type PeriodOptions, parsePeriod } from "../BillingPeriod.ts"
+import { type PeriodOptions, parsePeriod } from "../BillingPeriod.ts"
 import { type ChargeKey, defaultNamespace } from "../ChargeKey.ts"
 import { Succeeded } from "../ChargeOutcome.ts"
-import { ChargeRequest } from "../ChargeRequest.ts"
-import { type Currency, currencyRule, parseCurrency } from "../Currency.ts"
+import { type ChargeRequest, checkedRequest } from "../ChargeRequest.ts"
+import { currencyRule, parseCurrency } from "../Currency.ts"
 import { Result } from "effect"
 import { idProblem } from "./idProblem.ts"
 import { remembered } from "./remembered.ts"
 
-/**
- * Instances whose values have been checked already, with their fields in the order of the class. A function that assigns
- * them one by one makes objects that the engine of the language handles faster than what `Object.create` gives.
- */
-const RequestImpl = function(this: { -readonly [Key in keyof ChargeRequest]: ChargeRequest[Key] }, from: ChargeRequestFields) {
-  this.namespace = from.namespace
-  this.customerId = from.customerId
-  this.billingPeriod = from.billingPeriod
-  if (from.item !== undefined) this.item = from.item
-  this.amountMinor = from.amountMinor
-  this.currency = from.currency
-  this.stripeCustomerId = from.stripeCustomerId
-  if (from.paymentMethod !== undefined) this.paymentMethod = from.paymentMethod
-  if (from.senderKey !== undefined) this.senderKey = from.senderKey
-  if (from.allowFuture) this.allowFuture = true
-} as unknown as { new(from: ChargeRequestFields): ChargeRequest; prototype: ChargeRequest }
-RequestImpl.prototype = ChargeRequest.prototype
-
-interface ChargeRequestFields {
-  readonly namespace: string
-  readonly customerId: string
-  readonly billingPeriod: BillingPeriod
-  readonly item: string | undefined
-  readonly amountMinor: ChargeRequest["amountMinor"]
-  readonly currency: Currency
-  readonly stripeCustomerId: string
-  readonly paymentMethod: string | undefined
-  readonly senderKey: string | undefined
-  readonly allowFuture: boolean
-}
-
+/** As `checkedRequest` makes requests: an instance whose values have been checked already, with its fields in the order of the class. */
 const SucceededImpl = function(
   this: { -readonly [Key in keyof Succeeded]: Succeeded[Key] },
   chargeKey: ChargeKey,
@@ -79,7 +49,7 @@ export const makeRequestReader = (options: PeriodOptions) => {
     const amountMinor = Number(amount_minor) as ChargeRequest["amountMinor"]
     const { minimumMinor, stepMinor } = currencyRule(code)
     if (amountMinor < minimumMinor || amountMinor % stepMinor !== 0) return undefined
-    return new RequestImpl({
+    return checkedRequest({
       namespace,
       customerId: customer_id,
       billingPeriod,
