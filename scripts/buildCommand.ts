@@ -1,14 +1,14 @@
 /**
  * Builds the `purser` command: `buildCommand.ts` for publishing, into apps/cli/dist; `buildCommand.ts FOLDER` for this
- * workspace, into a folder that gets its name when it is whole, so that two who build at once do not meet.
+ * workspace, into a folder that gets its name when it is whole, so that two who build at once do not meet. `buildCommand.ts FOLDER ENTRY` does
+ * the same with another program of the workspace.
  */
 import { cpSync, globSync, renameSync, rmSync } from "node:fs"
 import { basename, join } from "node:path"
 import { bundleCommand } from "./bundleCommand.ts"
 
 const root = join(import.meta.dirname, "..")
-const entry = join(root, "apps/cli/src/main.ts")
-const target = process.argv[2]
+const [target, entry = join(root, "apps/cli/src/main.ts")] = process.argv.slice(2)
 
 if (target === undefined) {
   const folder = join(root, "apps/cli/dist")

@@ -10,7 +10,7 @@
 import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { parseArgs } from "node:util"
 import { suites } from "./suites.ts"
 import { killChildren } from "./support/children.ts"
@@ -68,6 +68,8 @@ const within = <A>(work: Promise<A>): Promise<A> => {
   return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }
 
+const node = (...args: ReadonlyArray<string>) => execFileSync(process.execPath, ["--disable-warning=ExperimentalWarning", ...args], { stdio: ["ignore", 2, 2] })
+
 const runSuite = async (suite: Suite, server: DurableServer, command: () => Promise<string>): Promise<Ran> => {
   const folder = mkdtempSync(join(tmpdir(), "purser-bench-"))
   const bench: Bench = {
@@ -75,6 +77,11 @@ const runSuite = async (suite: Suite, server: DurableServer, command: () => Prom
     rounds,
     server,
     command,
+    bundled: async (entry) => {
+      const target = join(folder, "bundled")
+      node(join(root, "scripts/buildCommand.ts"), target, entry)
+      return join(target, basename(entry).replace(/\.ts$/, ".js"))
+    },
     folder,
     count: (full, quick) => Math.max(1, Math.ceil((values.quick ? quick : full) * size)),
     say: (text) => say(`  ${text}`)
@@ -97,7 +104,6 @@ const runAll = async (server: DurableServer, folder: string): Promise<Results> =
   const command = async () => {
     const target = join(folder, "command")
     if (built === undefined) {
-      const node = (...args: ReadonlyArray<string>) => execFileSync(process.execPath, ["--disable-warning=ExperimentalWarning", ...args], { stdio: ["ignore", 2, 2] })
       // What an installed one has beside it: the archives of the embedded database.
       node(join(root, "packages/postgres/scripts/buildSeed.ts"))
       node(join(root, "scripts/buildCommand.ts"), target)

@@ -1,6 +1,4 @@
 /** The same run at ten and a hundred times the rows: what a row takes, what the engine holds, and whether statements begin to read more than their rows. */
-import { join } from "node:path"
-import { bundleCommand } from "../../../scripts/bundleCommand.ts"
 import { withChargeServer } from "../charge/compare.ts"
 import { beside, openSide } from "../support/children.ts"
 import { ask } from "../support/database.ts"
@@ -27,13 +25,13 @@ export const growth: Suite = {
     const sizes = bench.quick ? ["5000", "50000"] : ["10000", "100000", "1000000"]
     const scaled = sizes.map((size) => String(bench.count(Number(size), Number(size))))
     // As it is installed: a process that reads the sources holds a hundred megabytes of them and of what turns them into JavaScript.
-    await bundleCommand({ entry: beside(import.meta.url, "side.ts"), folder: join(bench.folder, "side"), home: "workspace" })
+    const program = await bench.bundled(beside(import.meta.url, "side.ts"))
     // A million rows take minutes: the large runs are made once, whatever the rounds.
     const rounds = bench.quick ? Math.min(bench.rounds, 2) : 1
     const found = await withChargeServer(0, (postUrl) =>
       inTurns(scaled, rounds, async (size, round) => {
         const databaseUrl = await bench.server.newDatabase()
-        const side = openSide(join(bench.folder, "side", "side.js"), [size, `r${round}`, databaseUrl, postUrl])
+        const side = openSide(program, [size, `r${round}`, databaseUrl, postUrl])
         await side.heard()
         const [counted, before] = [await bench.server.counting(), await scanned(databaseUrl)]
         side.send("go")

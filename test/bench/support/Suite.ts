@@ -52,6 +52,8 @@ export interface Bench {
   readonly count: (full: number, quick: number) => number
   /** The `purser` command as one file. */
   readonly command: () => Promise<string>
+  /** A program of the bench as one file, as the command is. */
+  readonly bundled: (entry: string) => Promise<string>
   /** A folder that is removed afterwards. */
   readonly folder: string
   readonly say: (text: string) => void
