@@ -1,9 +1,9 @@
 /** What every `DunningBook` must do, driver or memory, over the ledger of the same store. */
-import { type ChargeKey, DunningBook, Ledger, RequiresAction } from "@purser/core"
+import { type ChargeKey, DunningBook, Ledger, Processing, RequiresAction } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { chargeFor, type ChargeForOptions } from "./chargeFor.ts"
-import { claimedAndAttached, common, declined, longMs, many, mustClaim, period, settle, succeeded } from "./internal/ledgerSteps.ts"
+import { claimedAndAttached, common, declined, longMs, many, mustClaim, period, rejected, settle, succeeded } from "./internal/ledgerSteps.ts"
 import { StoreClock } from "./StoreClock.ts"
 
 const by = { actor: "ada", reason: "as agreed" }
@@ -91,6 +91,23 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         assert.deepInclude((yield* book.casesOf(fresh.chargeKey))[0]!, { dueInMs: null })
       }))
 
+    it.effect("opens no case for a charge that is at work again, was never declined or was found paid", () =>
+      Effect.gen(function*() {
+        const ledger = yield* Ledger
+        const book = yield* DunningBook
+        const due = { maxAgeMs: 10 * dayMs, limit: many, ...by }
+        yield* book.openDue(due)
+        const again = yield* decline("due-again")
+        yield* reopen(again.chargeKey)
+        const refused = chargeFor("due-refused", period)
+        yield* settle(yield* mustClaim(refused), rejected(refused.chargeKey))
+        const found = chargeFor("due-found", period)
+        yield* settle(yield* mustClaim(found), declined(found.chargeKey, null))
+        yield* ledger.adopt({ request: found, paymentIntentId: "pi_due_found", paymentMethod: null, worker: "reconcile" })
+        yield* mustClaim(chargeFor("due-new", period))
+        assert.deepStrictEqual(yield* book.openDue(due), { opened: 0, passed: 0 })
+      }))
+
     it.effect("hands each case to a workflow, and knows which ones run", () =>
       Effect.gen(function*() {
         const book = yield* DunningBook
@@ -147,6 +164,10 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         yield* StoreClock.advance(longMs)
         assert.strictEqual(yield* stood(chargeKey), 0, "its object is read")
         yield* settle(taken!, declined(chargeKey, "pi_stands"), "pi_stands")
+        yield* reopen(chargeKey)
+        yield* settle(yield* mustClaim(request), new Processing({ ...common(chargeKey), paymentIntentId: "pi_stands" }), "pi_stands", longMs)
+        yield* StoreClock.advance(longMs)
+        assert.strictEqual(yield* stood(chargeKey), 0, "its bank decides")
 
         const other = chargeFor("stands-found", period)
         yield* settle(yield* mustClaim(other), declined(other.chargeKey, null))

@@ -19,7 +19,6 @@ export interface MemoryRow {
   paymentIntentId: string | null
   paymentMethod: string | null
   outcome: ChargeOutcome | null
-  worker: string | null
   epoch: number
   leaseUntilMs: number
   firstClaimedAtMs: number | null
@@ -48,6 +47,7 @@ export const sameTerms = (a: ChargeTerms, b: ChargeTerms): boolean =>
   a.amountMinor === b.amountMinor && a.currency === b.currency && a.stripeCustomerId === b.stripeCustomerId
   && a.paymentMethod === b.paymentMethod
 
+const isOneOf = (states: ReadonlyArray<ChargeState>, state: ChargeState) => states.includes(state)
 /** Nothing is known of its money yet. */
 const isOpen = ({ state }: MemoryRow) => state === "planned" || state === "claimed" || state === "attached"
 /** Somebody works on it, or is to. */
@@ -65,7 +65,6 @@ const newRow = (request: ChargeRequest, chargeKey: ChargeKey, revises: ChargeKey
   paymentIntentId: null,
   paymentMethod: request.paymentMethod ?? null,
   outcome: null,
-  worker: null,
   epoch: 0,
   leaseUntilMs: 0,
   firstClaimedAtMs: null,
@@ -122,7 +121,6 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
   /** Gives the row to a worker, in the state in which it is taken up. */
   const take = (row: MemoryRow, worker: string, to: ClaimedCharge["state"], detail: string | null, principal: string | null = null): ClaimedCharge => {
     const resumed = row.firstClaimedAtMs !== null
-    row.worker = worker
     row.epoch += 1
     row.leaseUntilMs = now() + options.leaseMs
     row.firstClaimedAtMs ??= now()
@@ -181,7 +179,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       }
       const from = row.state
       const to = stateOf[input.outcome._tag]
-      row.leaseUntilMs = now() + (input.pollAfterMs ?? 0)
+      row.leaseUntilMs = to === "processing" ? now() + (input.pollAfterMs ?? 0) : 0
       if (from === to) return { _tag: "Recorded", outcome: input.outcome }
       row.outcome = input.outcome
       row.releaseDue = movedNothing(input.outcome)
@@ -318,8 +316,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         let moved = 0
         for (const chargeKey of chargeKeys) {
           const row = rows.get(chargeKey)
-          if (row === undefined || (row.state !== "declined" && row.state !== "rejected" && row.state !== "requires_action")) continue
-          if (!from.includes(row.state) || (attempt !== undefined && row.attempt !== attempt)) continue
+          if (row === undefined || !isOneOf(from, row.state) || row.attempt !== (attempt ?? row.attempt)) continue
           row.attempt += 1
           row.epoch += 1
           row.chosenMethod = paymentMethod ?? row.chosenMethod
@@ -329,7 +326,6 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
           row.releaseDue = false
           row.dunningDue = false
           row.settledAtMs = null
-          row.leaseUntilMs = 0
           const method = paymentMethod === undefined ? "" : ` (with ${paymentMethod})`
           move(row, row.paymentIntentId === null ? "planned" : "attached", null, `reopened by ${actor}: ${reason}${method}`)
           moved += 1

@@ -25,6 +25,9 @@ export const actCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void =
       yield* ledger.markReleased(keys[0]!, 1)
       yield* ledger.markReleased(keys[1]!, 2)
       assert.sameMembers((yield* due).map((row) => row.chargeKey), [keys[1]!, keys[2]!])
+      assert.strictEqual((yield* ledger.releaseDue(1)).length, 1)
+      yield* ledger.reopen({ chargeKeys: [keys[1]!], from: ["rejected"], actor: "ada", reason: "again" })
+      assert.deepStrictEqual((yield* due).map((row) => row.chargeKey), [keys[2]!], "what is asked for again needs its room")
     }))
 
   it.effect("reopens declined and rejected charges only, with the next attempt, who and why", () =>
@@ -135,5 +138,11 @@ export const actCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void =
       const charge = { lease: { chargeKey, worker: "w", epoch: 1 }, attempt: 1, generation: 1 } as ClaimedCharge
       assert.deepStrictEqual(yield* settle(charge, rejected(chargeKey)), { _tag: "LeaseLost" })
       assert.deepStrictEqual(yield* attachTo(charge, "pi_nobody"), { _tag: "Lost", winnerId: null })
+      assert.isFalse(yield* ledger.renew({ lease: charge.lease, generation: 1, paymentIntentId: "pi_nobody" }))
+      yield* ledger.handBack(charge.lease, 0, "nothing to give back")
+      yield* ledger.quarantine(charge.lease, "nothing to look at")
+      yield* ledger.markReleased(chargeKey, 1)
+      assert.strictEqual(yield* ledger.reopen({ chargeKeys: [chargeKey], from: ["declined"], actor: "ada", reason: "again" }), 0)
+      assert.isUndefined(yield* ledger.find(chargeKey))
     }))
 }

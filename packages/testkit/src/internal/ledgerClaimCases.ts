@@ -44,6 +44,18 @@ export const claimCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
       ])
     }))
 
+  it.effect("names no object in the claim of a charge that was asked for before", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const request = chargeFor("named-again", period)
+      yield* settle(yield* mustClaim(request), rejected(request.chargeKey))
+      yield* ledger.reopen({ chargeKeys: [request.chargeKey], from: ["rejected"], actor: "ada", reason: "cap raised" })
+      const answer = yield* ledger.claim(request, "w2", { object: { id: "one:again", paymentMethod: "pm_other" } })
+      assert.deepStrictEqual(
+        answer._tag === "Claimed" ? [answer.charge.state, answer.charge.paymentIntentId, answer.charge.paymentMethod] : answer._tag, ["claimed", null, "pm_card_visa"]
+      )
+    }))
+
   it.effect("keeps who asked on the trail, for each claim of a batch its own", () =>
     Effect.gen(function*() {
       const askers = ["alice", null, "bob"]

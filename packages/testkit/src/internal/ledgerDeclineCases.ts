@@ -4,7 +4,7 @@ import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { chargeFor } from "../chargeFor.ts"
 import { StoreClock } from "../StoreClock.ts"
-import { assertTrail, attachTo, claim, claimedAndAttached, common, declined, longMs, many, mustClaim, mustFind, period, settle } from "./ledgerSteps.ts"
+import { assertTrail, attachTo, claim, claimedAndAttached, common, declined, longMs, many, mustClaim, mustFind, period, rejected, settle } from "./ledgerSteps.ts"
 
 /** Adds the cases to a suite. */
 export const declineCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void => {
@@ -37,6 +37,37 @@ export const declineCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): vo
       yield* ledger.settle({ lease: other.lease, attempt: 1, paymentIntentId: "pi_hard", outcome: declined(hard.chargeKey, "pi_hard"), nextAttemptAfterMs: null })
       yield* StoreClock.advance(longMs)
       assert.deepStrictEqual(yield* due("next-hard"), [])
+    }))
+
+  it.effect("lists what is due longest first, no more than it is asked for, and nothing that a person is to look at", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const customers = ["due-second", "due-first", "due-third", "due-held", "due-refused"]
+      const waitsMs = [20, 10, 30, 0, 0]
+      for (const [index, customer] of customers.entries()) {
+        const request = chargeFor(customer, period)
+        const charge = yield* mustClaim(request)
+        const outcome = customer === "due-refused" ? rejected(request.chargeKey) : declined(request.chargeKey, null)
+        yield* ledger.settle({ lease: charge.lease, attempt: 1, paymentIntentId: null, outcome, nextAttemptAfterMs: waitsMs[index]! * 1000 })
+        if (customer === "due-held") yield* ledger.quarantine(charge.lease, "a person looks")
+      }
+      yield* StoreClock.advance(longMs)
+      const mine = Effect.map(ledger.attemptsDue(many), (rows) => rows.map(({ request }) => request.customerId).filter((customer) => customers.includes(customer)))
+      assert.deepStrictEqual(yield* mine, ["due-first", "due-second", "due-third"])
+      const all = (yield* ledger.attemptsDue(many)).map(({ chargeKey }) => chargeKey)
+      assert.deepStrictEqual((yield* ledger.attemptsDue(2)).map(({ chargeKey }) => chargeKey), all.slice(0, 2))
+      const found = chargeFor("due-first", period)
+      yield* ledger.adopt({ request: found, paymentIntentId: "pi_due_first", paymentMethod: null, worker: "reconcile" })
+      assert.deepStrictEqual([yield* mine, (yield* mustFind(found.chargeKey)).nextAttemptAtMs], [["due-second", "due-third"], null], "one that was found paid is not asked for")
+    }))
+
+  it.effect("is asked for again at once when a person says so, whatever was to be waited for", () =>
+    Effect.gen(function*() {
+      const request = chargeFor("at-once", period)
+      const charge = yield* claimedAndAttached(request, "pi_at_once")
+      yield* settle(charge, declined(request.chargeKey, "pi_at_once"), "pi_at_once", longMs)
+      yield* reopen(request.chargeKey)
+      assert.strictEqual((yield* mustClaim(request)).attempt, 2)
     }))
 
   it.effect("hands the failed charge of the last decline to the next attempt, and to whoever takes that over", () =>

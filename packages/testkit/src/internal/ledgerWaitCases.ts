@@ -143,6 +143,14 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       assert.strictEqual((yield* adopt(left.request, "pi_adopt_left"))?.paymentIntentId, "pi_adopt_left")
       assert.strictEqual((yield* attachTo(left, "pi_other"))._tag, "Lost")
       yield* assertTrail(left.lease.chargeKey)
+      const ready = yield* mustClaim(chargeFor("adopt-ready", period))
+      yield* settle(ready, declined(ready.lease.chargeKey, null))
+      yield* ledger.reopen({ chargeKeys: [ready.lease.chargeKey], from: ["declined"], actor: "ada", reason: "again" })
+      const planned = yield* adopt(ready.request, "pi_adopt_ready")
+      assert.deepStrictEqual([planned?.attempt, planned?.paymentMethod, planned?.resumed], [2, "pm_used", true], "one that nobody has begun is at that attempt already")
+      const bank = yield* mustClaim(chargeFor("adopt-bank", period))
+      yield* settle(bank, declined(bank.lease.chargeKey, null))
+      assert.strictEqual((yield* adopt(bank.request, "pi_adopt_bank"))?.attempt, 2)
     }))
 
   it.effect("adopts into nothing that names an object, has other terms or waits for a person", () =>
