@@ -18,10 +18,15 @@ const root = fileURLToPath(new URL("../../../", import.meta.url))
 const file = "examples/invoices-2026-07.csv"
 const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
 
+/** What the demonstration reads of the summary that `run --json` ends with. */
+type Summary =
+  & Readonly<Record<"rows" | "succeeded" | "declined" | "unresolved" | "alreadySettled", number>>
+  & Readonly<Record<"capMinor" | "paidMinor", Readonly<Record<string, number>>>>
+
 interface Ended {
   readonly code: number | null
   readonly signal: string | null
-  readonly json: Record<string, number> | undefined
+  readonly json: Summary | undefined
   readonly errors: string
 }
 
@@ -52,7 +57,7 @@ const purserRun = (dataDir: string, url: string, fault: string) =>
       child.stderr.on("data", (data) => errors += String(data))
       child.on("close", (code, signal) => {
         const last = output.trim().split("\n").at(-1) ?? ""
-        resolve({ code, signal, errors, json: last.startsWith("{") ? JSON.parse(last) as Record<string, number> : undefined })
+        resolve({ code, signal, errors, json: last.startsWith("{") ? JSON.parse(last) as Summary : undefined })
       })
     })
   )
@@ -81,18 +86,17 @@ const story = Effect.gen(function*() {
   const books = yield* sim.books
   const twice = books.filter((entry) => entry.payments > 1).length
   const { json } = second
-  const caps = Object.entries(json["capMinor"] as unknown as Record<string, number>)
-  const money = json["paidMinor"] as unknown as Record<string, number>
-  yield* row("rows", json["rows"]!)
-  yield* row("succeeded", json["succeeded"]!)
-  yield* row("declined", json["declined"]!)
-  yield* row("unresolved", json["unresolved"]!)
-  yield* row("repeated deliveries absorbed by the ledger", json["alreadySettled"]!)
+  const caps = Object.entries(json.capMinor)
+  yield* row("rows", json.rows)
+  yield* row("succeeded", json.succeeded)
+  yield* row("declined", json.declined)
+  yield* row("unresolved", json.unresolved)
+  yield* row("repeated deliveries absorbed by the ledger", json.alreadySettled)
   yield* row("in doubt after the crash, decided by looking", looked)
   yield* row("payments, by the simulator's books", paid(books))
   yield* row("rows paid twice, by the simulator's books", twice)
-  yield* row("cap used", caps.map(([currency, cap]) => `${currency} ${Math.round(((money[currency] ?? 0) / cap) * 100)}%`).join(", "))
-  const wrong = twice > 0 || paid(books) !== json["succeeded"] || json["succeeded"]! + json["declined"]! !== json["rows"]
+  yield* row("cap used", caps.map(([currency, cap]) => `${currency} ${Math.round(((json.paidMinor[currency] ?? 0) / cap) * 100)}%`).join(", "))
+  const wrong = twice > 0 || paid(books) !== json.succeeded || json.succeeded + json.declined !== json.rows
 
   yield* say("\n3. The same crash with a naive worker (idempotency key made from the socket's time) …")
   const naive = yield* naiveRun(400)

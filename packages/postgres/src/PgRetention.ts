@@ -7,7 +7,7 @@
  */
 import type { LedgerError } from "@purser/core"
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
-import { Snowflake } from "effect/cluster"
+import { MachineId, Snowflake } from "effect/cluster"
 import { SqlClient } from "effect/sql"
 import { bigint, boolean, double, integer } from "./internal/params.ts"
 import * as Sql from "./internal/retentionSql.ts"
@@ -67,7 +67,7 @@ const make = Effect.gen(function*() {
     const nowMs = yield* Clock.currentTimeMillis
     // The engine's ids hold the time at which they were made, by the clocks of its runners.
     const endedMs = Math.max(Snowflake.constEpochMillis, nowMs - Duration.toMillis(ages.engine))
-    const before = bigint(Snowflake.make({ machineId: 0 as never, sequence: 0, timestamp: endedMs }))
+    const before = bigint(Snowflake.make({ machineId: MachineId.make(0), sequence: 0, timestamp: endedMs }))
     const [engine] = yield* ask("find the engine's tables", Sql.hasEngine, [], Present)
     const executions = engine?.present === true ? yield* all("prune executions", Sql.pruneExecutions, before, apply) : { things: 0, rows: 0 }
     const firings = engine?.present === true ? yield* all("prune firings", Sql.pruneFirings, before, apply) : { things: 0, rows: 0 }

@@ -1,7 +1,7 @@
 /** What every register of runs, stash and list of schedules keeps to. Each test has runs of its own. */
-import { type NewRun, RunRegistry, type RunSchedule, RunSchedules, RunStash } from "@purser/core"
+import { Currency, type NewRun, RunRegistry, type RunSchedule, RunSchedules, RunStash } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
-import { Effect, type Layer } from "effect"
+import { Effect, type Layer, Schema } from "effect"
 
 const runOf = (name: string, state: NewRun["state"] = "waiting"): NewRun => ({
   runId: `id of ${name}`, name, state, definition: "file", params: { path: "/in.csv", list: [1, null] }, options: { concurrency: 8 }, actor: "ada"
@@ -72,7 +72,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunRegistry | RunStash
       Effect.gen(function*() {
         const runs = yield* RunRegistry
         const { run: { runId } } = yield* runs.register(runOf("notes", "running"))
-        const counted = [{ currency: "usd" as never, state: "succeeded" as const, rows: 3, amountMinor: 10n ** 15n, receivedMinor: 7n, settledBefore: 1 }]
+        const counted = [{ currency: Schema.decodeSync(Currency)("usd"), state: "succeeded" as const, rows: 3, amountMinor: 10n ** 15n, receivedMinor: 7n, settledBefore: 1 }]
         yield* runs.note(runId, { runner: "r1", step: "plan", counted })
         yield* runs.note(runId, { runner: "r1", step: "dispatch" })
         yield* runs.note(runId, { runner: "r2" })
