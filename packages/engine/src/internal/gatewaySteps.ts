@@ -40,18 +40,16 @@ export const obtain = Effect.fnUntraced(function*(
 ): Effect.fn.Return<GatewayPayment, ChargeError> {
   const order = orderOf(charge)
   const sinceMs = Math.min(charge.firstClaimedAtMs, settings.restorePointMs ?? Number.POSITIVE_INFINITY) - skewMs
-  const mustLook = settings.restorePointMs !== undefined || (charge.resumed && charge.sinceFirstClaimMs >= settings.lookUpAfterMs)
-  let look = mustLook
+  let look = settings.restorePointMs !== undefined || (charge.resumed && charge.sinceFirstClaimMs >= settings.lookUpAfterMs)
   let spentKeys = 0
   const nextTry = yield* startTries(settings)
   for (;;) {
-    const found = look ? yield* Effect.result(gateway.find(order, sinceMs)) : Result.succeed(undefined)
-    const created = Result.isSuccess(found) && found.success === undefined
-      ? yield* Effect.result(gateway.create(order, spentKeys === 0 ? "" : `:r${spentKeys}`))
-      : found
-    if (Result.isSuccess(created) && created.success !== undefined) return created.success
-    if (Result.isSuccess(created)) return yield* Effect.die(new Error("Bug: create answered nothing"))
-    const error = created.failure
+    const create = () => gateway.create(order, spentKeys === 0 ? "" : `:r${spentKeys}`)
+    const obtained = yield* Effect.result(
+      look ? Effect.flatMap(gateway.find(order, sinceMs), (found) => found === undefined ? create() : Effect.succeed(found)) : create()
+    )
+    if (Result.isSuccess(obtained)) return obtained.success
+    const error = obtained.failure
     if (isDefinitive(error)) return yield* error
     if (isSpentKey(error)) {
       // The stored answer hides whether an object was made: look for it before another key is used.
