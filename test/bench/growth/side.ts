@@ -34,6 +34,8 @@ const rowOf = (name: string, line: number): RunRow => {
 }
 const chunksOf = (name: string, many: number) =>
   Stream.range(0, Math.ceil(many / pageRows) - 1).pipe(
+    // A page is made when it is asked for, as that of a file is read: else all would be made at once.
+    Stream.rechunk(1),
     Stream.map((page) => Array.from({ length: Math.min(pageRows, many - page * pageRows) }, (_, index) => rowOf(name, page * pageRows + index + 1)))
   )
 
