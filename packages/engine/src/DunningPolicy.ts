@@ -43,13 +43,15 @@ const waitsIn = (text: string): Waits | undefined => {
 }
 
 const waitsByCodeIn = (text: string): ReadonlyMap<string | null, Waits> | undefined => {
-  const entries = text.split(";").filter((entry) => entry.trim() !== "").map((entry) => {
-    const [, code, list] = /^\s*([a-z_]+)\s*=(.*)$/s.exec(entry) ?? []
-    return [code, list === undefined ? undefined : waitsIn(list)] as const
-  })
-  return entries.every((entry): entry is readonly [string, Waits] => entry[0] !== undefined && entry[1] !== undefined)
-    ? new Map(entries)
-    : undefined
+  const found = new Map<string, Waits>()
+  for (const entry of text.split(";").filter((entry) => entry.trim() !== "")) {
+    const match = /^\s*([a-z_]+)\s*=(.*)/s.exec(entry)
+    if (match === null) return undefined
+    const waits = waitsIn(match[2]!)
+    if (waits === undefined) return undefined
+    found.set(match[1]!, waits)
+  }
+  return found
 }
 
 const read = <A>(name: string, usual: string, from: (text: string) => A | undefined, expected: string): Config.Config<A> =>

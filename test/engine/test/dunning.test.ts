@@ -32,6 +32,12 @@ describe("DunningPolicy", () => {
       assert.deepStrictEqual(yield* waits(doubling, declined("do_not_honor"), 1), [null])
     }))
 
+  it.effect("has no more attempts where its schedule has ended, also where that would go on again", () =>
+    Effect.gen(function*() {
+      const gap = Schedule.spaced("1 hour").pipe(Schedule.setInputType<DeclineFacts>(), Schedule.while(({ attempt }) => Effect.succeed(attempt !== 2)))
+      assert.deepStrictEqual(yield* waits(gap, declined("insufficient_funds"), 4), [3_600_000, null, null, null])
+    }))
+
   const configured = (text: string) => dunningConfig.parse(ConfigProvider.fromUnknown({ PURSER_DUNNING_WAITS: text }))
   it.effect("is read from the configuration", () =>
     Effect.gen(function*() {
