@@ -20,7 +20,7 @@ const program = Effect.gen(function*() {
   yield* ZmqEventFeed.follow({ _tag: "Snapshot" }, addresses).pipe(
     Stream.tap((notice) => notice._tag === "Synced" ? ledger.claim(new ChargeRequest({ ...request, item: "seat" }), "worker-2") : Effect.void),
     Stream.filter((notice) => notice._tag === "State" || notice._tag === "Event"),
-    Stream.take(3),
+    Stream.take(2),
     Stream.runForEach(({ _tag, event }) => Console.log(_tag, event.sequence, event.customerId, event.item ?? "-", event.to))
   )
 })
