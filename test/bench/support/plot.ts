@@ -10,7 +10,7 @@ const rowHeight = 24
 const escaped = (text: string): string => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)
 
 /** By the name: what is compared with us. */
-const isTheirs = (program: string): boolean => /^(?:post|by-hand|graphile|pg-boss|dbos|restate|ideal|pre-built|pgbench|two bare|csv-parse|bare|off)|, raw$/.test(program)
+const isTheirs = (program: string): boolean => /^(?:post|by-hand|graphile|pg-boss|dbos|restate|ideal|pre-built|pgbench|two bare|csv-parse|bare|off)|, raw(?: with charges)?$/.test(program)
 
 const bars = (figures: ReadonlyArray<Figure>, top: number): string => {
   const greatest = Math.max(...figures.flatMap(({ values }) => values))

@@ -55,9 +55,28 @@ export const paid = ({ amountMinor, chargeKey }: ChargeRequest) =>
 /** Requests in flight, of every program. */
 export const window = 1000
 
-/** The patterns (raw zeromq.js has no broker: `majordomo` is compared with its DEALER and ROUTER), and what is measured on each: raw zeromq.js, a service, a service in batches, charges. */
+/** The same charge and outcome as the contract's wire has them, for raw zeromq.js. */
+export const chargeTextOf = (index: number) => ({
+  namespace: "zmq-billing",
+  customer_id: `cust_${index}`,
+  billing_period: "2026-07",
+  amount_minor: 1000 + index,
+  currency: "usd",
+  stripe_customer_id: `cus_cust_${index}`,
+  payment_method: "pm_card_visa"
+})
+export const paidTextOf = ({ amount_minor }: ReturnType<typeof chargeTextOf>) => ({
+  _tag: "Succeeded",
+  chargeKey: "0123456789abcdef0123456789abcdef",
+  alreadySettled: false,
+  paymentIntentId: "pi_3QZx2eZvKYlo2C1q0abcdefg",
+  chargeId: "ch_3QZx2eZvKYlo2C1q0abcdefg",
+  amountReceivedMinor: amount_minor
+})
+
+/** The patterns (raw zeromq.js has no broker: `majordomo` is compared with its DEALER and ROUTER), and what is measured on each: raw zeromq.js, a service, a service in batches, charges, and raw zeromq.js with the JSON of charges. */
 export const patterns = ["router-dealer", "push-pull", "req-rep", "pub-sub", "majordomo"] as const
-export const programs = ["raw", "service", "batch", "charges"] as const
+export const programs = ["raw", "service", "batch", "charges", "raw with charges"] as const
 export type Pattern = (typeof patterns)[number]
 export type Program = (typeof programs)[number]
 

@@ -7,8 +7,9 @@ import { connectRaw, serveRaw } from "./raw.ts"
 
 const [side, pattern, program, endpoint, back, countText] = process.argv.slice(2) as [string, Pattern, Program, string, string, string]
 const count = Number(countText)
-/** The first ones open connections and let the compiler see the code. */
-const warm = Math.ceil(count / 2)
+const isRaw = program === "raw" || program === "raw with charges"
+/** The first ones open connections and let the compiler see the code, for which a share of few requests is too little. */
+const warm = Math.max(20_000, Math.ceil(count / 2))
 
 const measured = async (run: (count: number) => Promise<unknown>) => {
   await run(warm)
@@ -24,11 +25,11 @@ if (side === "server") {
     say({ cpuMicros: (system + user) / (count + warm) })
     return heard().then(() => process.exit(0))
   })
-  await (program === "raw" ? serveRaw(pattern, endpoint, back) : Effect.runPromise(serveOurs(pattern, program, endpoint)))
+  await (isRaw ? serveRaw(pattern, program, endpoint, back) : Effect.runPromise(serveOurs(pattern, program, endpoint, back)))
 } else {
-  await (program === "raw"
-    ? connectRaw(pattern, endpoint, back).then(measured)
-    : Effect.runPromise(Effect.scoped(Effect.flatMap(connectOurs(pattern, program, endpoint, count), (run) => Effect.promise(() => measured((n) => Effect.runPromise(run(n))))))))
+  await (isRaw
+    ? connectRaw(pattern, program, endpoint, back).then(measured)
+    : Effect.runPromise(Effect.scoped(Effect.flatMap(connectOurs(pattern, program, endpoint, back, Math.max(count, warm)), (run) => Effect.promise(() => measured((n) => Effect.runPromise(run(n))))))))
   await heard()
   process.exit(0)
 }

@@ -2,14 +2,20 @@
  * Publishing and subscribing for messages of any schema. Each topic's messages are counted by its publisher, so that a
  * subscriber knows how many it missed, which PUB/SUB itself never says. It fetches nothing again: who needs every message
  * uses a feed with a history, as `ZmqEventFeed` is one.
+ *
+ * A frame costs far more than a message in it. So messages of one topic that are published together are one frame, which
+ * bears the number of the first; they stay in the order in which they were published, over all topics.
  */
-import { MalformedMessage, TransportError } from "@purser/core"
-import { Effect, Queue, Result, Schema, type Scope, Stream } from "effect"
+import { Closed, TransportError, type TransportErrorReason } from "@purser/core"
+import { Effect, Queue, Result, type Schema, type Scope, Stream } from "effect"
 import { randomUUID } from "node:crypto"
 import type { PatternOptions } from "../PatternOptions.ts"
 import { type Frames, openZmqSocket } from "../ZmqSocket.ts"
 import { loadZeromq } from "./native.ts"
-import { readEndpoints, settingsOf } from "./patternOptions.ts"
+import { labelOf, readEndpoints, settingsOf } from "./patternOptions.ts"
+import { jsonReader } from "./plainRecord.ts"
+import { isRecord, jsonWriter, parseJson } from "./typedWire.ts"
+import { joinChars } from "./windowClient.ts"
 
 /** Schemas whose codecs need no services. */
 export type MessageSchema<A> = Schema.Codec<A, unknown>
@@ -29,7 +35,10 @@ export interface SubscriptionOptions<A> extends TypedPubSubOptions<A> {
 
 /** A publisher that is up. */
 export interface TypedPublisher<A> {
-  /** Publishes to whoever is subscribed now; it waits for nobody. A message that the schema refuses is `MalformedMessage`. */
+  /**
+   * Publishes to whoever is subscribed now; it waits for nobody, and what is published within one turn of the event loop shares
+   * frames. A message that the schema refuses is `MalformedMessage`.
+   */
   readonly publish: (topic: string, message: A) => Effect.Effect<void, TransportError>
   /** The addresses that were bound. */
   readonly bound: ReadonlyArray<string>
@@ -47,29 +56,100 @@ export type Received<A> =
 /** Topics that are counted at the most; messages of more topics go uncounted. */
 const countedMax = 10_000
 
-const Envelope = Schema.fromJsonString(Schema.Struct({ v: Schema.Literal(1), epoch: Schema.String, n: Schema.NullOr(Schema.Int), body: Schema.Unknown }))
-const decodeEnvelope = Schema.decodeUnknownResult(Envelope)
+/** Messages of one topic that share a frame at the most. */
+const joinMax = 128
+
+/** Published, and not with the socket yet: messages of one topic, numbered in a row, or all without a number. */
+interface Joined {
+  readonly topic: string
+  /** The first one's number. */
+  readonly n: number | null
+  /** Their texts, with commas between. */
+  text: string
+  count: number
+}
+
+const isUncounted = (n: unknown): n is null => n === null
+
+/** One message as it came, or why none can be read. */
+type Came =
+  | { readonly topic: string; readonly epoch: string; readonly n: number | null; readonly body: unknown }
+  | { readonly topic: string; readonly detail: string }
+
+/** The messages of a frame. */
+const readFrame = ([first, second]: Frames): ReadonlyArray<Came> => {
+  const topic = first?.toString("utf8") ?? ""
+  const json = parseJson(second?.toString("utf8") ?? "")
+  if (Result.isFailure(json)) return [{ topic, detail: json.failure.detail }]
+  const envelope = isRecord(json.success) ? json.success : {}
+  const { body, bodies, epoch, n, v } = envelope
+  const some: ReadonlyArray<unknown> = Array.isArray(bodies) ? bodies : "body" in envelope ? [body] : []
+  if (v !== 1 || typeof epoch !== "string" || some.length === 0 || !isUncounted(n) && !Number.isSafeInteger(n)) {
+    return [{ topic, detail: "expected messages in an envelope of version 1" }]
+  }
+  return some.map((one, index) => ({ topic, epoch, n: isUncounted(n) ? n : Number(n) + index, body: one }))
+}
 
 /** Opens a publisher until the scope closes. It binds, unless `>` stands in front of its address. */
 export const openPublisher = Effect.fnUntraced(function*<A>(options: TypedPubSubOptions<A>): Effect.fn.Return<TypedPublisher<A>, TransportError, Scope.Scope> {
   const endpoints = yield* readEndpoints(options, "bind")
   const settings = settingsOf(options)
-  const encode = Schema.encodeUnknownResult(options.schema)
+  const label = labelOf(endpoints)
+  const write = jsonWriter(options.schema)
   const epoch = randomUUID()
   const counts = new Map<string, number>()
+  const run = Effect.runForkWith(yield* Effect.context<never>())
   const socket = yield* openZmqSocket(yield* loadZeromq, { kind: "publisher", endpoints, settings, sendTimeoutMs: 0, lingerMs: settings.lingerMs })
+  const refused = (reason: TransportErrorReason) => Effect.fail(new TransportError({ reason, chargeKey: null }))
+  let closed = false
+  let pending: Joined | undefined
+  let scheduled = false
+
+  // A publisher waits for nobody, so that its socket takes everything.
+  const posted = (error: TransportError | undefined) => {
+    if (error !== undefined) run(Effect.logWarning("messages were not published", error.message))
+  }
+  const flush = () => {
+    if (pending === undefined) return
+    const { count, n, text, topic } = pending
+    pending = undefined
+    socket.post([topic, `{"v":1,"epoch":"${epoch}","n":${n},${count === 1 ? `"body":${text}` : `"bodies":[${text}]`}}`], posted)
+  }
+  const add = (topic: string, n: number | null, text: string) => {
+    const fits = pending !== undefined && pending.topic === topic && isUncounted(pending.n) === isUncounted(n) && pending.count < joinMax && pending.text.length + text.length <= joinChars
+    if (pending !== undefined && fits) {
+      pending.text += `,${text}`
+      pending.count++
+    } else {
+      // Topics keep their order among each other.
+      flush()
+      pending = { topic, n, text, count: 1 }
+    }
+    if (scheduled) return
+    scheduled = true
+    run(Effect.andThen(Effect.yieldNow, Effect.sync(() => {
+      scheduled = false
+      flush()
+    })))
+  }
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      closed = true
+      flush()
+      return socket.flush
+    }))
   return {
     bound: socket.bound,
     publish: (topic, message) =>
       Effect.suspend(() => {
-        const body = encode(message)
-        if (Result.isFailure(body)) {
-          return Effect.fail(new TransportError({ reason: new MalformedMessage({ detail: body.failure.message, field: null }), chargeKey: null }))
-        }
+        if (closed) return refused(new Closed({ endpoint: label, detail: "the publisher has been closed" }))
+        const body = write(message)
+        if (Result.isFailure(body)) return refused(body.failure)
         const last = counts.get(topic)
         const n = last !== undefined || counts.size < countedMax ? (last ?? 0) + 1 : null
         if (n !== null) counts.set(topic, n)
-        return socket.send([topic, JSON.stringify({ v: 1, epoch, n, body: body.success })])
+        add(topic, n, body.success)
+        return Effect.void
       })
   }
 })
@@ -79,45 +159,45 @@ export const subscription = <A>(options: SubscriptionOptions<A>): Stream.Stream<
   Stream.unwrap(Effect.gen(function*() {
     const endpoints = yield* readEndpoints(options, "connect")
     const settings = settingsOf(options)
-    const decode = Schema.decodeUnknownResult(options.schema)
-    const known = new Map<string, { readonly epoch: string; readonly n: number }>()
-    const socket = yield* openZmqSocket(yield* loadZeromq, {
+    const decode = jsonReader(options.schema)
+    const known = new Map<string, { epoch: string; n: number }>()
+    // The reader of the socket never waits for the reader of the stream: without one it would not subscribe again.
+    const waiting = yield* Queue.sliding<Came>(Math.max(1, options.bufferMax ?? 10_000))
+    yield* Effect.addFinalizer(() => Queue.shutdown(waiting))
+    yield* openZmqSocket(yield* loadZeromq, {
       kind: "subscriber",
       endpoints,
       settings,
       sendTimeoutMs: 0,
       lingerMs: 0,
-      topics: options.topics
+      topics: options.topics,
+      hear: (batch, more) => {
+        for (const frames of batch) Queue.offerAllUnsafe(waiting, readFrame(frames))
+        more()
+      }
     })
-    // The reader of the socket never waits for the reader of the stream: without one it would not subscribe again.
-    const waiting = yield* Queue.sliding<Frames>(Math.max(1, options.bufferMax ?? 10_000))
-    yield* Queue.takeAll(socket.incoming).pipe(
-      Effect.flatMap((batch) => Queue.offerAll(waiting, batch)),
-      Effect.forever,
-      Effect.exit,
-      Effect.andThen(Queue.shutdown(waiting)),
-      Effect.forkScoped
-    )
 
-    const read = ([first, second]: Frames): ReadonlyArray<Received<A>> => {
-      const topic = first?.toString("utf8") ?? ""
-      const envelope = decodeEnvelope(second?.toString("utf8"))
-      if (Result.isFailure(envelope)) return [{ _tag: "Unreadable", topic, detail: envelope.failure.message }]
-      const { body, epoch, n } = envelope.success
-      const before = known.get(topic)
-      if (n !== null && (before !== undefined || known.size < countedMax)) known.set(topic, { epoch, n })
-      const missed: ReadonlyArray<Received<A>> = n === null || before === undefined
-        ? []
-        : before.epoch !== epoch
-        ? [{ _tag: "Missed", topic, count: null }]
-        : n > before.n + 1
-        ? [{ _tag: "Missed", topic, count: n - before.n - 1 }]
-        : []
+    const read = (came: Came, into: Array<Received<A>>): void => {
+      const { topic } = came
+      if ("detail" in came) return void into.push({ _tag: "Unreadable", topic, detail: came.detail })
+      const { body, epoch, n } = came
+      if (n !== null) {
+        const last = known.get(topic)
+        if (last === undefined) {
+          if (known.size < countedMax) known.set(topic, { epoch, n })
+        } else {
+          if (last.epoch !== epoch) into.push({ _tag: "Missed", topic, count: null })
+          else if (n > last.n + 1) into.push({ _tag: "Missed", topic, count: n - last.n - 1 })
+          last.epoch = epoch
+          last.n = n
+        }
+      }
       const message = decode(body)
-      return [
-        ...missed,
-        Result.isSuccess(message) ? { _tag: "Message", topic, message: message.success } : { _tag: "Unreadable", topic, detail: message.failure.message }
-      ]
+      into.push(Result.isSuccess(message) ? { _tag: "Message", topic, message: message.success } : { _tag: "Unreadable", topic, detail: message.failure.message })
     }
-    return Stream.fromQueue(waiting).pipe(Stream.map(read), Stream.flattenIterable)
+    return Stream.fromQueue(waiting).pipe(Stream.mapArray((all) => {
+      const received: Array<Received<A>> = []
+      for (const came of all) read(came, received)
+      return received as [Received<A>, ...Array<Received<A>>]
+    }))
   }))

@@ -20,15 +20,17 @@ export interface Messages<Req, Rep, Err> {
   readonly error?: Schema.Codec<Err, unknown> | undefined
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value)
+/** Whether a value is an object with fields. */
+export const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value)
 const malformed = (detail: string) => new MalformedMessage({ detail: detail.slice(0, 500), field: null })
-const parse = (text: string): Result.Result<unknown, MalformedMessage> => Result.try({ try: (): unknown => JSON.parse(text), catch: () => malformed("not JSON") })
+/** Reads JSON. */
+export const parseJson = (text: string): Result.Result<unknown, MalformedMessage> => Result.try({ try: (): unknown => JSON.parse(text), catch: () => malformed("not JSON") })
 
 const noRecord: Record<string, unknown> = {}
 
 /** The items of a frame, which need not be records. */
 const itemsOf = (text: string): Result.Result<ReadonlyArray<unknown>, MalformedMessage> => {
-  const json = parse(text)
+  const json = parseJson(text)
   if (Result.isFailure(json)) return Result.fail(json.failure)
   const frame = json.success
   return isRecord(frame) && frame["v"] === 1 && Array.isArray(frame["items"]) ? Result.succeed(frame["items"]) : Result.fail(malformed("expected a frame of version 1"))
