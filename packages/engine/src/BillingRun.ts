@@ -54,7 +54,7 @@ export interface PlanReport {
 }
 
 /** Chunks of the input that may wait for the book. */
-const chunksAhead = 4
+const chunksAhead = 2
 
 const options = Config.all({
   pageSize: boundedInt("PURSER_RUN_PAGE", { minimum: 1, maximum: 100_000, default: 1000 }),

@@ -37,10 +37,12 @@ from pg_class where oid = 'purser.${table}'::regclass`
 /** In one transaction. A tenth of the usual sample: its reading is the time of the statement, and keys and runs are all that is looked for. */
 export const analyze = (table: "charges" | "run_rows") => ["set local default_statistics_target = 10", `analyze purser.${table}`]
 
-/** run, limit */
-export const duplicates = `select charge_key, min(customer_id) as customer_id, min(billing_period) as billing_period, min(item) as item,
-  array_agg(line order by line) as lines
-from purser.run_rows where run_id = $1::text group by charge_key having count(*) > 1 order by min(line) limit $2::integer`
+/** run, limit. All rows are counted by key alone; what people are told is looked up for the few that stand more than once. */
+export const duplicates = `with k as materialized (
+  select charge_key from purser.run_rows where run_id = $1::text group by charge_key having count(*) > 1 order by min(line) limit $2::integer
+)
+select r.charge_key, min(r.customer_id) as customer_id, min(r.billing_period) as billing_period, min(r.item) as item, array_agg(r.line order by r.line) as lines
+from k join purser.run_rows r on r.charge_key = k.charge_key and r.run_id = $1::text group by r.charge_key order by min(r.line)`
 
 /** run */
 export const totals = `select r.namespace, r.billing_period, r.currency, count(*) as rows, sum(r.amount_minor) as amount_minor,

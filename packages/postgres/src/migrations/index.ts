@@ -14,6 +14,7 @@ import createDunning from "./0011_create_dunning.ts"
 import createConsole from "./0012_create_console.ts"
 import reopenCaps from "./0013_reopen_caps.ts"
 import extendConsole from "./0014_extend_console.ts"
+import hashRunRows from "./0015_hash_run_rows.ts"
 
 /** Keys are `0001_verb_noun`, in the order in which they run. */
 export const migrations: MigrationRecord = {
@@ -30,5 +31,6 @@ export const migrations: MigrationRecord = {
   "0011_create_dunning": createDunning,
   "0012_create_console": createConsole,
   "0013_reopen_caps": reopenCaps,
-  "0014_extend_console": extendConsole
+  "0014_extend_console": extendConsole,
+  "0015_hash_run_rows": hashRunRows
 }
