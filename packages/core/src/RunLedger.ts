@@ -38,6 +38,8 @@ export interface RunTotal {
   readonly amountMinor: bigint
   /** The part that needs no more room under the cap: it holds some, is settled, or conflicts with the ledger and is not charged. */
   readonly coveredMinor: bigint
+  /** Rows whose identity the ledger has already. */
+  readonly presentRows: number
 }
 
 /** How one row of the run stands in the ledger. `conflict`: the ledger holds other terms for this identity. `quarantined` rows wait for a person. */
@@ -74,8 +76,11 @@ export class RunLedger extends Context.Service<RunLedger, {
   readonly duplicates: (runId: string, limit: number) => Effect.Effect<ReadonlyArray<DuplicateRows>, LedgerError>
   /** Sums per namespace, period and currency. */
   readonly totals: (runId: string) => Effect.Effect<ReadonlyArray<RunTotal>, LedgerError>
-  /** Makes every staged row an obligation in the ledger, all or none. Identities that are there already stay as they are. */
-  readonly plan: (runId: string) => Effect.Effect<{ readonly planned: number; readonly present: number }, LedgerError>
+  /**
+   * Makes every staged row an obligation in the ledger, all or none. Identities that are there already stay as they are. `isNew` says that
+   * none of them was a moment ago, which makes it quicker; where it is no longer so, nothing else is different.
+   */
+  readonly plan: (runId: string, isNew?: boolean) => Effect.Effect<{ readonly planned: number; readonly present: number }, LedgerError>
   /** Forgets a run that was not planned. */
   readonly discard: (runId: string) => Effect.Effect<void, LedgerError>
   /** Rows after `afterLine`, up to `throughLine` where it is given, that are still to be charged (planned, or with a lease that ran out), in line order. */

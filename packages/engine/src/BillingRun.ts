@@ -138,7 +138,8 @@ export class BillingRun extends Context.Service<BillingRun, {
             yield* book.discard(input.runId)
             return { rows, check, planned: 0, present: 0 }
           }
-          if (input.extends === undefined) return { rows, check, ...(yield* book.plan(input.runId)) }
+          const isNew = check.totals.every(({ total }) => total.presentRows === 0)
+          if (input.extends === undefined) return { rows, check, ...(yield* book.plan(input.runId, isNew)) }
           const added = yield* book.absorb(input.extends, input.runId)
           yield* book.plan(input.extends)
           return { rows, check, planned: added, present: rows - added }

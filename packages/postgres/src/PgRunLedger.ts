@@ -6,7 +6,7 @@ import { BillingPeriod, ChargeKey, Currency, type DuplicateRows, type LedgerErro
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, requestFields, requestOf, StateColumn } from "./internal/chargeRow.ts"
-import { ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
+import { isTaken, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import { integer, integers, text, texts } from "./internal/params.ts"
 import { requestColumns } from "./internal/requestColumns.ts"
 import * as Sql from "./internal/runSql.ts"
@@ -34,7 +34,8 @@ const TotalRow = Schema.Struct({
   currency: Currency,
   rows: Schema.BigInt,
   amount_minor: Schema.String,
-  covered_minor: Schema.String
+  covered_minor: Schema.String,
+  present: Schema.BigInt
 })
 const GrownRow = Schema.Struct({ rows: Schema.BigInt, known: Schema.Finite })
 const LockRow = Schema.Struct({ planned: Schema.Boolean })
@@ -90,9 +91,9 @@ const make = Effect.gen(function*() {
       yield* sql.withTransaction(Effect.forEach(Sql.analyze(table), (statement) => sql.unsafe(statement), { discard: true }))
     }).pipe(Effect.ignore)
 
-  const planOnce = Effect.fnUntraced(function*(runId: string) {
+  const planOnce = Effect.fnUntraced(function*(runId: string, planRows: string) {
     const [lock] = yield* ask(Sql.lockRun, [text(runId)], LockRow)
-    const [counts] = yield* ask(Sql.planRows, [text(runId)], PlanRow)
+    const [counts] = yield* ask(planRows, [text(runId)], PlanRow)
     const planned = counts?.planned ?? 0n
     const present = (counts?.rows ?? 0n) - planned
     // What a run that goes on finds settled, it settled itself.
@@ -100,6 +101,9 @@ const make = Effect.gen(function*() {
     yield* sql.unsafe(Sql.setPlanned, [text(runId), planned, present])
     return { planned: Number(planned), present: Number(present) }
   })
+
+  const planBy = (runId: string, planRows: string): Effect.Effect<{ readonly planned: number; readonly present: number }, StoreFailure> =>
+    retryRolledBack(sql.withTransaction(planOnce(runId, planRows)))
 
   return RunLedger.of({
     begin: ({ runId, source }) => send("begin run", Sql.begin, [text(runId), text(source)]),
@@ -127,10 +131,11 @@ const make = Effect.gen(function*() {
           currency: row.currency,
           rows: Number(row.rows),
           amountMinor: BigInt(row.amount_minor),
-          coveredMinor: BigInt(row.covered_minor)
+          coveredMinor: BigInt(row.covered_minor),
+          presentRows: Number(row.present)
         })),
-    plan: (runId) =>
-      retryRolledBack(sql.withTransaction(planOnce(runId))).pipe(
+    plan: (runId, isNew = false) =>
+      (isNew ? Effect.catchIf(planBy(runId, Sql.planNewRows), isTaken, () => planBy(runId, Sql.planRows)) : planBy(runId, Sql.planRows)).pipe(
         Effect.mapError(ledgerUnavailable("plan run")),
         Effect.tap(({ planned }) => planned < analyzeFrom ? Effect.void : analyzeGrown("charges", runId))
       ),

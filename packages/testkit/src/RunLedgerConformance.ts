@@ -106,6 +106,23 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
         for (const request of requests.slice(0, 5)) assert.strictEqual((yield* ledger.events(request.chargeKey)).length, 1)
       }))
 
+    it.effect("plans what was new a moment ago, and what no longer is, alike", () =>
+      Effect.gen(function*() {
+        const book = yield* RunLedger
+        const ledger = yield* Ledger
+        const [a, b, c] = ["new-a", "new-b", "new-c"].map((customer) => chargeFor(customer, "2011-05"))
+        yield* staged("new", rowsOf([a!, b!]))
+        assert.deepStrictEqual(yield* book.plan("new", true), { planned: 2, present: 0 })
+        yield* staged("new-no-more", rowsOf([c!, b!]))
+        assert.deepStrictEqual(yield* book.plan("new-no-more", true), { planned: 1, present: 1 })
+        assert.deepStrictEqual((yield* ledger.events(b!.chargeKey)).map((event) => event.to), ["planned"])
+        const requests = Array.from({ length: 60 }, (_, index) => chargeFor(`new-${index}`, "2011-05"))
+        yield* staged("new-at-once-a", rowsOf(requests))
+        yield* staged("new-at-once-b", rowsOf(requests.toReversed()))
+        const plans = yield* Effect.all([book.plan("new-at-once-a", true), book.plan("new-at-once-b", true)], { concurrency: "unbounded" })
+        assert.deepStrictEqual(plans.map(({ planned }) => planned).toSorted((x, y) => x - y), [0, 60])
+      }))
+
     it.effect("names the rows of one identity, in order, up to a limit", () =>
       Effect.gen(function*() {
         const book = yield* RunLedger
@@ -147,10 +164,10 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
         yield* pay(paid)
         yield* staged("sums", rowsOf(requests))
         const totals = (yield* book.totals("sums")).toSorted((x, y) => `${x.billingPeriod}${x.currency}`.localeCompare(`${y.billingPeriod}${y.currency}`))
-        assert.deepStrictEqual(totals.map((total) => [total.billingPeriod, total.currency, total.rows, total.amountMinor, total.coveredMinor]), [
-          ["2011-08", "eur", 1, 5_000n, 0n],
-          ["2011-08", "usd", 2, 169_999_999n, 70_000_000n],
-          ["2011-09", "usd", 2, 121n, 21n]
+        assert.deepStrictEqual(totals.map((total) => [total.billingPeriod, total.currency, total.rows, total.amountMinor, total.coveredMinor, total.presentRows]), [
+          ["2011-08", "eur", 1, 5_000n, 0n, 0],
+          ["2011-08", "usd", 2, 169_999_999n, 70_000_000n, 1],
+          ["2011-09", "usd", 2, 121n, 21n, 1]
         ])
       }))
 

@@ -30,7 +30,7 @@ const bookAndClient = Layer.effectContext(Effect.sync(() => {
     duplicates: () => Effect.succeed([]),
     totals: () => Effect.sync(() => {
       const { billingPeriod, currency, namespace } = all[0]!.request
-      return [{ namespace, billingPeriod, currency, rows: all.length, amountMinor: 1000n * BigInt(all.length), coveredMinor: 0n }]
+      return [{ namespace, billingPeriod, currency, rows: all.length, amountMinor: 1000n * BigInt(all.length), coveredMinor: 0n, presentRows: 0 }]
     }),
     plan: () => Effect.sync(() => {
       planned = true

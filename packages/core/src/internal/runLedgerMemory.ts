@@ -77,7 +77,7 @@ export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Led
             return charge !== undefined && (charge.state !== "planned" || !sameTerms(chargeTerms(charge.request), chargeTerms(request)))
           })
           const sum = (list: ReadonlyArray<RunRow>) => list.reduce((total, row) => total + BigInt(row.request.amountMinor), 0n)
-          return { namespace, billingPeriod, currency, rows: rows.length, amountMinor: sum(rows), coveredMinor: sum(covered) }
+          return { namespace, billingPeriod, currency, rows: rows.length, amountMinor: sum(rows), coveredMinor: sum(covered), presentRows: rows.filter(({ chargeKey }) => charges.has(chargeKey)).length }
         })
       }),
     plan: (runId) =>

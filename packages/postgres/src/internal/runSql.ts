@@ -47,7 +47,7 @@ from k join purser.run_rows r on r.charge_key = k.charge_key and r.run_id = $1::
 /** run */
 export const totals = `select r.namespace, r.billing_period, r.currency, count(*) as rows, sum(r.amount_minor) as amount_minor,
   coalesce(sum(r.amount_minor) filter (where v.charge_key is not null or c.state not in ${open} or (c.charge_key is not null and ${conflict})), 0)
-    as covered_minor
+    as covered_minor, count(c.charge_key) as present
 from purser.run_rows r left join purser.charges c on c.charge_key = r.charge_key
   left join purser.cap_reservations v on v.charge_key = r.charge_key
     and v.namespace = r.namespace and v.billing_period = r.billing_period and v.currency = r.currency
@@ -61,11 +61,10 @@ export const lockRun = `insert into purser.runs (run_id, source, state, begun_at
 on conflict (run_id) do update set source = purser.runs.source returning planned_at is not null as planned,
   set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, ${planMemoryKb}) || 'kB', true)`
 
-/** run. In the order of the key, in which claims lock rows too; the first line of an identity wins. A revision is opened by an act, never by a plan. */
-export const planRows = `with n as (
+const plan = (onConflict: string) => `with n as (
   insert into purser.charges (${terms}, state, planned_at, updated_at)
   select ${terms}, 'planned', purser.now(), purser.now() from purser.run_rows where run_id = $1::text and revision = 0 order by charge_key, line
-  on conflict (charge_key) do nothing
+  ${onConflict}
   returning charge_key, planned_at
 ),
 e as (
@@ -73,6 +72,12 @@ e as (
   select charge_key, 1, planned_at, null, 'planned', null, 1, null from n
 )
 select (select count(*) from n) as planned, (select count(*) from purser.run_rows where run_id = $1::text) as rows`
+
+/** run. In the order of the key, in which claims lock rows too; the first line of an identity wins. A revision is opened by an act, never by a plan. */
+export const planRows = plan("on conflict (charge_key) do nothing")
+
+/** run. The same, and a failure where an identity is there already: to look for each before it is written takes an eighth of the statement. */
+export const planNewRows = plan("")
 
 /** run */
 export const markSettled = `update purser.run_rows r set settled_before = true from purser.charges c
