@@ -26,8 +26,15 @@ export const within = <A, E>(look: Effect.Effect<A, E>, most: Duration.Duration)
       Effect.ensuring(Effect.sync(() => fiber.interruptUnsafe()))
     ))
 
-/** Looks again and again; on a terminal the view is drawn anew, elsewhere each look is a line of output, or a JSON object. */
-export const watchStatus = (options: { readonly period: BillingPeriod | undefined; readonly interval: Duration.Duration; readonly json: boolean }) =>
+/** What is watched, and how. */
+export interface WatchOptions {
+  readonly period: BillingPeriod | undefined
+  readonly interval: Duration.Duration
+  readonly json: boolean
+}
+
+/** Looks again and again; on a terminal the view is drawn anew, elsewhere each look is printed as it ends: as a line, or a JSON object. */
+export const watching = (options: WatchOptions, print: (text: string) => Effect.Effect<void>) =>
   Effect.gen(function*() {
     const tty = yield* Tty
     const ledger = yield* Ledger
@@ -48,6 +55,13 @@ export const watchStatus = (options: { readonly period: BillingPeriod | undefine
     const everyMs = Duration.toMillis(options.interval)
     const rates = makeRates(Math.min(1000, everyMs))
     const noteRate = (now: StatusLook) => Effect.map(Clock.currentTimeMillis, (nowMs) => rates.note(nowMs, settledOf(groupsOf(now.totals))))
+    const rest = (tookMs: number) => Effect.sleep(Math.max(everyMs, restFactor * tookMs))
+    const told = Effect.gen(function*() {
+      if (tty.output && !options.json) return
+      const now = yield* Ref.get(seen)
+      if (options.json) return yield* print(statusJson(now, rates.now()))
+      yield* Effect.forEach(statusText(yield* Clock.currentTimeMillis, now, rates.now()), print, { discard: true })
+    })
     const again = Effect.gen(function*() {
       const startedMs = yield* Clock.currentTimeMillis
       const result = yield* Effect.result(look)
@@ -56,7 +70,9 @@ export const watchStatus = (options: { readonly period: BillingPeriod | undefine
       yield* Ref.update(seen, (before) => seenAfter(before, found, found === undefined ? startedMs : endedMs))
       if (found !== undefined) yield* noteRate(found)
       else yield* Effect.logWarning(`the store did not answer, the view is the last one: ${result._tag === "Failure" ? result.failure.message : "the look took too long"}`)
-      yield* Effect.sleep(Math.max(everyMs, restFactor * (endedMs - startedMs)))
+      yield* told
+      // A look without an answer gave the ledger nothing to do, and an outage's end is not to be told late.
+      yield* rest(found === undefined ? 0 : endedMs - startedMs)
     })
     yield* noteRate(first)
 
@@ -65,12 +81,11 @@ export const watchStatus = (options: { readonly period: BillingPeriod | undefine
       yield* live(Effect.gen(function*() {
         return statusLines(tty, { seen: yield* Ref.get(seen), title, nowMs: yield* Clock.currentTimeMillis, rates })
       }))
-      return yield* serving(Effect.forever(again))
     }
-    const print = Effect.gen(function*() {
-      const now = yield* Ref.get(seen)
-      if (options.json) return yield* out(statusJson(now, rates.now()))
-      yield* Effect.forEach(statusText(yield* Clock.currentTimeMillis, now, rates.now()), out, { discard: true })
-    })
-    return yield* serving(Effect.forever(Effect.andThen(print, again)))
-  }).pipe(Effect.scoped, Effect.provide(Stores.layerConfig))
+    yield* told
+    yield* rest(0)
+    return yield* serving(Effect.forever(again))
+  }).pipe(Effect.scoped)
+
+/** The same on the configured stores. */
+export const watchStatus = (options: WatchOptions) => Effect.provide(watching(options, out), Stores.layerConfig)
