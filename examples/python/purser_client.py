@@ -1,32 +1,27 @@
 """A client of Purser's wire (docs/wire.md), joined form, over REQ: all that a producer in another language has to do."""
 import hashlib, json, re, uuid
-
 TEXT, ANY_TEXT = {str}, {str, type(None)}
-OUTCOMES = {
-    "Succeeded": {"paymentIntentId": TEXT, "chargeId": ANY_TEXT, "amountReceivedMinor": {int}}, "Processing": {"paymentIntentId": TEXT},
-    "Declined": {"paymentIntentId": ANY_TEXT, "code": TEXT, "declineCode": ANY_TEXT, "detail": TEXT}, "Rejected": {"code": TEXT, "detail": TEXT},
-    "RequiresAction": {"paymentIntentId": TEXT, "detail": TEXT}, "Canceled": {"paymentIntentId": ANY_TEXT, "detail": TEXT},
-}
+OUTCOMES = {"Succeeded": {"paymentIntentId": TEXT, "chargeId": ANY_TEXT, "amountReceivedMinor": {int}}, "Processing": {"paymentIntentId": TEXT},
+            "Declined": {"paymentIntentId": ANY_TEXT, "code": TEXT, "declineCode": ANY_TEXT, "detail": TEXT}, "Rejected": {"code": TEXT, "detail": TEXT},
+            "RequiresAction": {"paymentIntentId": TEXT, "detail": TEXT}, "Canceled": {"paymentIntentId": ANY_TEXT, "detail": TEXT}}
 FACTS = {"outcome": {tag: {**fields, "alreadySettled": {bool}} for tag, fields in OUTCOMES.items()},
          "error": {tag: {"reason": {dict}} for tag in ("LedgerError", "ChargeError", "SpendCapError", "TransportError")}}
 
 def period_of(written):
     """A quarter has three spellings and one meaning; other periods are written in one way. Which ones exist is the worker's to say."""
-    quarter = re.fullmatch(r"([0-9]{4})-?Q([1-4])", written)
-    return f"Q{quarter[2]}-{quarter[1]}" if quarter else written
+    return re.sub(r"\A([0-9]{4})-?Q([1-4])\Z", r"Q\2-\1", written)
 
 def charge_key(customer, period, item=None, namespace="zmq-billing", revision=0):
     """What an answer is recognised by. It is made of what is billed, and of nothing that a socket knows."""
     parts = [customer, period_of(period), namespace] + ([item or ""] if item or revision else []) + ([f"r{revision}"] if revision else [])
-    text = ":".join(part.replace("%", "%25").replace(":", "%3A") for part in parts)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(":".join(part.replace("%", "%25").replace(":", "%3A") for part in parts).encode()).hexdigest()[:32]
 
 def key_of(body):
     return charge_key(body["customer_id"], body["billing_period"], body.get("item"), body.get("namespace") or "zmq-billing", body.get("revision") or 0)
 
 def write_requests(client, bodies, deadline_ms):
-    items = [{"id": name, "deadline": deadline_ms, "body": body} for name, body in bodies.items()]
-    return json.dumps({"v": 1, "client": client, "items": items}, ensure_ascii=False, separators=(",", ":"))
+    frame = {"v": 1, "client": client, "items": [{"id": name, "deadline": deadline_ms, "body": body} for name, body in bodies.items()]}
+    return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
 
 def is_fact(kind, fact, key):
     """Of a known tag, with all that belongs to it, about the charge that was asked."""
@@ -45,21 +40,20 @@ def read_replies(reply, bodies):
     return {item["id"]: item["body"][kind] for item in read if item["id"] in bodies
             for kind in ("error", "outcome") if is_fact(kind, item["body"].get(kind), key_of(bodies[item["id"]]))}
 
-class ZmqLine:
+def ask_once(endpoint, text, timeout_ms):
     """One REQ socket for each attempt: one that heard nothing cannot be used again (Lazy Pirate)."""
-    def ask(self, endpoint, text, timeout_ms):
-        import zmq
-        with zmq.Context.instance().socket(zmq.REQ) as socket:
-            socket.linger = 0
-            socket.connect(endpoint)
-            socket.send_string(text)
-            return socket.recv() if socket.poll(timeout_ms) else None
+    import zmq
+    with zmq.Context.instance().socket(zmq.REQ) as socket:
+        socket.linger = 0
+        socket.connect(endpoint)
+        socket.send_string(text)
+        return socket.recv() if socket.poll(timeout_ms) else None
 
-def charge(endpoint, bodies, timeout_ms=30_000, attempts=4, line=ZmqLine()):
+def charge(endpoint, bodies, timeout_ms=30_000, attempts=4, ask=ask_once):
     """Charges all of `bodies`, {id: body}. What is missing in the result is UNKNOWN: call again with it, which is always safe."""
     client, answers = str(uuid.uuid4()), {}
     for _ in range(attempts):
         asked = {name: body for name, body in bodies.items() if name not in answers}
-        reply = line.ask(endpoint, write_requests(client, asked, timeout_ms), timeout_ms) if asked else None
+        reply = ask(endpoint, write_requests(client, asked, timeout_ms), timeout_ms) if asked else None
         answers |= read_replies(reply, asked) if reply else {}
     return answers

@@ -84,7 +84,7 @@ describe("the vectors", () => {
     // Where there is no Python the recordings of test/interop stand for it.
     if (ended.error !== undefined) return
     assert.match(ended.stdout, /^\d+ vectors hold\n$/, ended.stderr)
-    assert.isAtMost(readText("examples/python/purser_client.py").trimEnd().split("\n").length, 65)
+    assert.isAtMost(readText("examples/python/purser_client.py").trimEnd().split("\n").length, 60)
   })
 })
 

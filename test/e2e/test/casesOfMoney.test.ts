@@ -189,6 +189,14 @@ describe("cases: money", () => {
       assert.notInclude(july.stderr, "warning")
       const august = yield* at.purser(["run", "august.csv", "--dry-run"])
       assert.include(august.stderr, "warning: 2026-08 usd: the sum is 10 times more or less than in 2026-07 (2 charges, 21.00)")
+      // Where nobody can be asked, a cap that the wrong file itself would set holds nothing.
+      const before = (yield* charged(at)).length
+      const alone = yield* at.purser(["run", "august.csv"])
+      assert.deepStrictEqual([alone.code, /nobody has said what to expect: name the total with --expected-total, or say --yes/.test(alone.stderr)], [1, true], alone.stderr)
+      const named = yield* at.purser(["run", "august.csv", "--expected-total", "21.00"])
+      assert.deepStrictEqual([named.code, (yield* charged(at)).length], [1, before], named.stderr)
+      assert.strictEqual((yield* at.purser(["run", "august.csv", "--yes"])).code, 0)
+      assert.strictEqual((yield* charged(at)).length, before + 2)
     }))
 
   live("H3: a difference is a line of its own; a new amount for a paid line is a conflict", (at) =>

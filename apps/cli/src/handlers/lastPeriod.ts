@@ -34,8 +34,11 @@ export interface Billed {
 
 const isFarOff = (now: bigint, then: bigint): boolean => now >= then * BigInt(farOffFactor) || now * BigInt(farOffFactor) <= then
 
-/** In words: last time's figures, and what is far off of them. */
-export const comparison = (billed: Billed, last: CapReport): { readonly text: string; readonly farOff: string | undefined } => {
+/** In words: last time's figures, and what is far off of them; `muchMore` where the sum is so, upwards. */
+export const comparison = (
+  billed: Billed,
+  last: CapReport
+): { readonly text: string; readonly farOff: string | undefined; readonly muchMore: boolean } => {
   const then = `${last.reservations} charges, ${Money.formatMinor(last.reservedMinor, last.currency)}`
   const off = [
     ...(isFarOff(BigInt(billed.rows), BigInt(last.reservations)) ? ["the number of rows"] : []),
@@ -43,6 +46,7 @@ export const comparison = (billed: Billed, last: CapReport): { readonly text: st
   ]
   return {
     text: `${last.billingPeriod} had ${then}`,
+    muchMore: billed.amountMinor >= last.reservedMinor * BigInt(farOffFactor),
     farOff: off.length === 0 ? undefined : `${off.join(" and ")} ${off.length === 1 ? "is" : "are"} ${farOffFactor} times more or less than in ${last.billingPeriod} (${then})`
   }
 }

@@ -12,7 +12,9 @@ export const pauseText = ({ actor, cause, reason, sinceMs }: Pause): string =>
 
 const announce = Effect.fnUntraced(function*(pauses: ReadonlyArray<Pause>) {
   for (const pause of pauses) yield* note(pauseText(pause))
-  yield* note("waiting; `purser resume stripe` ends it")
+  // Nobody else can open the embedded database while this command has it.
+  const ends = (yield* Database).kind === "pglite" ? "stop this command, and `purser resume stripe`, then the same command again, ends it sooner" : "`purser resume stripe` ends it"
+  yield* note(`waiting; ${ends}`)
 })
 
 /** Says when charging pauses, and when it goes on, as long as the scope lasts. */

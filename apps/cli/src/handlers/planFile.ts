@@ -47,10 +47,15 @@ const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputN
   const tty = yield* Tty
   const caps = yield* (yield* SpendCap).report()
   const farOff: Array<string> = []
+  /** Totals whose cap nobody has set: it would be made of the file that it is to hold. */
+  const ofItself: Array<{ readonly label: string; readonly muchMore: string | undefined }> = []
   for (const { cap, total } of check.totals) {
     const last = lastBilled(total, caps)
     const beside = last === undefined ? undefined : comparison(total, last)
     if (beside?.farOff !== undefined) farOff.push(`${total.billingPeriod} ${total.currency}: ${beside.farOff}`)
+    if (cap === undefined && options.expectedTotals.length === 0) {
+      ofItself.push({ label: `${total.billingPeriod} ${total.currency}`, muchMore: beside?.muchMore === true ? beside.farOff : undefined })
+    }
     const amount = Money.formatMinor(total.amountMinor, total.currency)
     yield* note(`${total.billingPeriod} ${total.currency}: ${total.rows} rows, ${amount}${
       cap === undefined ? "" : `; cap ${Money.formatMinor(cap.capMinor, total.currency)}, ${Money.formatMinor(cap.reservedMinor, total.currency)} used`
@@ -72,7 +77,15 @@ const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputN
   const named = [...notes.allowed].map((period) => `${period} by --allow-period`)
   const overridden = [...named, ...(options.yes ? unusual.flatMap(({ periods, what }) => periods.map((period) => `${period} (${what}) by --yes`)) : [])]
   if (overridden.length > 0 && !options.dryRun) yield* Effect.logWarning(`billed out of its time, as ${options.actor} decided: ${overridden.join(", ")}`)
-  if (options.yes || options.dryRun || !tty.interactive) return
+  if (options.yes || options.dryRun) return
+  if (!tty.interactive) {
+    const wrong = ofItself.find(({ muchMore }) => muchMore !== undefined)
+    if (wrong !== undefined) {
+      return yield* refused(`${wrong.label}: ${wrong.muchMore}, and nobody has said what to expect: name the total with --expected-total, or say --yes`)
+    }
+    for (const { label } of ofItself) yield* note(`${label}: no total was named (--expected-total), so that the file's own is expected`)
+    return
+  }
   for (const { periods, question } of unusual) {
     yield* ask(`Bill ${periods.join(", ")} ${question}?`)
     yield* Effect.logWarning(`billed out of its time, as ${options.actor} decided: ${periods.join(", ")} by answer`)
