@@ -11,6 +11,8 @@ const packageFolder = join(import.meta.dirname, "..")
 const target = process.argv[2] ?? join(packageFolder, "dist", "web")
 const unfinished = `${target}.${process.pid}`
 
+// The page is what people get, whoever builds it: with another mode in the environment React would be the one for its developers.
+process.env["NODE_ENV"] = "production"
 mkdirSync(dirname(target), { recursive: true })
 await build({
   root: join(packageFolder, "web"),

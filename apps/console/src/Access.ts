@@ -22,7 +22,7 @@ export interface AccessOptions {
    * proofs of one process are not those of another: several that serve the same pages need it.
    */
   readonly proofSecret?: Redacted.Redacted | undefined
-  /** Cookies travel over TLS alone; false only where the browser is on this machine. */
+  /** Every browser comes over TLS: cookies travel over nothing else. Without it they do where a request says that it came over TLS. */
   readonly secureCookie: boolean
   /** Host names that a request may be addressed to; others are refused, so that no page elsewhere reaches a loopback console by a name of its own. */
   readonly hosts?: ReadonlyArray<string> | undefined
@@ -44,7 +44,8 @@ export class Access extends Context.Service<Access, {
   readonly provesItself: (request: HttpServerRequest.HttpServerRequest, visitor: VisitorInfo) => boolean
   /** The value of the cookie for whoever has a token; undefined for a wrong one. `from`: the address that asks. */
   readonly signIn: (token: Redacted.Redacted, actor: string, from: string) => Effect.Effect<string | undefined>
-  readonly cookie: Cookies.Cookie["options"]
+  /** How the cookie is given to, and taken from, whoever makes the request. */
+  readonly cookie: (request: HttpServerRequest.HttpServerRequest) => Cookies.Cookie["options"]
   readonly cookieName: string
   /** Whether a request may be addressed to this host. */
   readonly isHost: (host: string | undefined) => boolean
@@ -59,7 +60,8 @@ export class Access extends Context.Service<Access, {
       const key = sealingKey([...tokens.map(({ token }) => token), ...(options.proofSecret === undefined ? [] : [options.proofSecret])])
       const turns = yield* RcMap.make({ lookup: (_from: string) => Semaphore.make(1) })
       // A browser sends a host's cookies to all of its ports: consoles of other tokens have cookies of other names.
-      const cookieName = `${cookiePrefix}_${proofOf(key, "cookie name", "").slice(0, 8)}`
+      // No other name of the site, and no answer without TLS, can set one that begins so.
+      const cookieName = `${options.secureCookie ? "__Host-" : ""}${cookiePrefix}_${proofOf(key, "cookie name", "").slice(0, 8)}`
       const csrfOf = (of: string) => proofOf(key, "csrf", of)
       // Every token is compared, so that the time tells nothing about which was nearly right.
       const roleOf = (given: string): Role | undefined =>
@@ -99,7 +101,8 @@ export class Access extends Context.Service<Access, {
             const untilMs = (yield* Clock.currentTimeMillis) + Duration.toMillis(goodFor)
             return seal(key, JSON.stringify({ actor, role, untilMs }))
           })))),
-        cookie: { httpOnly: true, sameSite: "strict", secure: options.secureCookie, path: "/", maxAge: goodFor },
+        // Whoever makes such a header up spoils the cookie of nobody else.
+        cookie: ({ headers }) => ({ httpOnly: true, sameSite: "strict", secure: options.secureCookie || headers["x-forwarded-proto"] === "https", path: "/", maxAge: goodFor }),
         isHost: (host) => {
           if (options.hosts === undefined) return true
           const name = /^(\[[^\]]+\]|[^:]+)(?::\d+)?$/.exec(host ?? "")?.[1]?.toLowerCase()

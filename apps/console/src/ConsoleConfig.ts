@@ -41,7 +41,8 @@ const settings = Config.all({
   token: Config.option(Config.Redacted("PURSER_CONSOLE_TOKEN")),
   viewerToken: Config.option(Config.Redacted("PURSER_CONSOLE_VIEWER_TOKEN")),
   readOnly: Config.Boolean("PURSER_CONSOLE_READ_ONLY").pipe(Config.withDefault(false)),
-  allowPlain: Config.Boolean("PURSER_CONSOLE_ALLOW_PLAIN").pipe(Config.withDefault(false))
+  allowPlain: Config.Boolean("PURSER_CONSOLE_ALLOW_PLAIN").pipe(Config.withDefault(false)),
+  publicUrl: Config.option(Config.URL("PURSER_CONSOLE_PUBLIC_URL"))
 })
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host)
@@ -64,6 +65,12 @@ export const consoleSettings = Effect.fnUntraced(function*(flags: ConsoleFlags):
     return yield* refuse("PURSER_CONSOLE_VIEWER_TOKEN", "it is the text of PURSER_CONSOLE_TOKEN: whoever is to look could act")
   }
   const isLocked = Option.isSome(read.token) || Option.isSome(read.viewerToken)
+  const publicUrl = Option.getOrUndefined(read.publicUrl)
+  if (publicUrl !== undefined) {
+    if (publicUrl.protocol !== "https:") return yield* refuse("PURSER_CONSOLE_PUBLIC_URL", "it is where browsers find the console behind TLS, and begins with https://")
+    if (!isLocked) return yield* refuse("PURSER_CONSOLE_TOKEN", `at ${publicUrl.origin} others come by: a token is needed`)
+  }
+  const hosts = ["localhost", "127.0.0.1", "[::1]", host.toLowerCase()]
   if (!isLoopback(host)) {
     if (!isLocked) return yield* refuse("PURSER_CONSOLE_TOKEN", `on ${host} others come by: a token is needed`)
     if (!read.allowPlain) {
@@ -78,8 +85,8 @@ export const consoleSettings = Effect.fnUntraced(function*(flags: ConsoleFlags):
       operatorToken: readOnly ? undefined : Option.getOrUndefined(read.token),
       viewerToken: Option.getOrUndefined(readOnly && Option.isNone(read.viewerToken) ? read.token : read.viewerToken),
       open: isLocked ? undefined : { actor: flags.actor ?? (yield* userName), role: readOnly ? "viewer" : "operator" },
-      secureCookie: !isLoopback(host) && !read.allowPlain,
-      hosts: isLocked ? undefined : ["localhost", "127.0.0.1", "[::1]", host]
+      secureCookie: publicUrl !== undefined,
+      hosts: publicUrl !== undefined ? [...hosts, publicUrl.hostname] : isLocked ? undefined : hosts
     }
   }
 })

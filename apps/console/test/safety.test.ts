@@ -135,7 +135,7 @@ layer(world(locked), { timeout: 60_000, excludeTestServices: true })("a console 
       assert.strictEqual(acted.status, 200)
       // A cookie of which a letter was changed is nobody's.
       const [name = "", value = ""] = headers.cookie.split("=")
-      assert.match(name, /^purser_console_[\w-]{8}$/)
+      assert.match(name, /^__Host-purser_console_[\w-]{8}$/)
       const [body = "", proof = ""] = value.split(".")
       const forged = Buffer.from(JSON.stringify({ actor: "eve", role: "operator", untilMs: 9e15 })).toString("base64url")
       for (const other of [`${forged}.${proof}`, `${body}.${proof.slice(1)}`, body, `${body}.`]) {
@@ -169,6 +169,17 @@ layer(world(locked), { timeout: 60_000, excludeTestServices: true })("a console 
     }))
 })
 
+layer(world({ ...locked, secureCookie: false }), { timeout: 60_000, excludeTestServices: true })("a console behind a proxy that nobody told it of", (it) => {
+  it.effect("gives a cookie for TLS alone to whoever came over TLS", () =>
+    Effect.gen(function*() {
+      const ask = yield* asking()
+      const cookieOver = (headers: Readonly<Record<string, string>>) =>
+        Effect.map(ask("/api/sign-in", { body: { token: secrets.operator, actor: "grace" }, headers }), (answer) => answer.headers.get("set-cookie") ?? "")
+      assert.match(yield* cookieOver({ "x-forwarded-proto": "https" }), /^purser_console_.*; Secure/)
+      for (const headers of [{}, { "x-forwarded-proto": "http" }]) assert.match(yield* cookieOver(headers), /^purser_console_(?!.*Secure)/)
+    }))
+})
+
 it.effect("a sign-in ends after twelve hours, and a wrong token is answered slowly", () =>
   Effect.gen(function*() {
     const access = yield* Access
@@ -199,6 +210,8 @@ describe("the console's settings", () => {
     ["PURSER_CONSOLE_TOKEN", { PURSER_CONSOLE_HOST: "0.0.0.0" }],
     ["PURSER_CONSOLE_HOST", { PURSER_CONSOLE_HOST: "0.0.0.0", PURSER_CONSOLE_TOKEN: "a-long-enough-token" }],
     ["PURSER_CONSOLE_TOKEN", { PURSER_CONSOLE_TOKEN: "short" }],
+    ["PURSER_CONSOLE_TOKEN", { PURSER_CONSOLE_PUBLIC_URL: "https://purser.example" }],
+    ["PURSER_CONSOLE_PUBLIC_URL", { PURSER_CONSOLE_PUBLIC_URL: "http://purser.example", PURSER_CONSOLE_TOKEN: "a-long-enough-token" }],
     ["PURSER_CONSOLE_VIEWER_TOKEN", { PURSER_CONSOLE_VIEWER_TOKEN: "short" }],
     ["PURSER_CONSOLE_VIEWER_TOKEN", { PURSER_CONSOLE_TOKEN: "a-long-enough-token", PURSER_CONSOLE_VIEWER_TOKEN: "a-long-enough-token" }]
   ] as const
@@ -219,5 +232,18 @@ describe("the console's settings", () => {
       const plain = yield* read({ PURSER_CONSOLE_HOST: "0.0.0.0", PURSER_CONSOLE_TOKEN: "a-long-enough-token", PURSER_CONSOLE_ALLOW_PLAIN: "true" })
       assert.strictEqual(plain._tag, "Success")
     }))
-})
 
+  it.effect("a public address makes the cookie one for TLS alone, and is the one name from outside that is answered", () =>
+    Effect.gen(function*() {
+      const token = { PURSER_CONSOLE_TOKEN: "a-long-enough-token" }
+      const doors = (keys: Readonly<Record<string, string>>) =>
+        Effect.flatMap(Effect.provideService(consoleSettings({}), ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({ ...token, ...keys })), ({ access }) =>
+          Effect.provide(Access, Access.layer(access)))
+      const request = HttpServerRequest.fromWeb(new Request("http://localhost/"))
+      const secure = yield* doors({ PURSER_CONSOLE_PUBLIC_URL: "https://Purser.example/" })
+      assert.deepStrictEqual([secure.cookie(request)?.secure, secure.cookieName.startsWith("__Host-purser_console_")], [true, true])
+      assert.deepStrictEqual(["purser.example", "PURSER.example:443", "127.0.0.1:4280", "evil.example", undefined].map(secure.isHost), [true, true, true, false, false])
+      const plain = yield* doors({})
+      assert.deepStrictEqual([plain.cookie(request)?.secure, plain.cookieName.startsWith("purser_console_"), plain.isHost("any.example")], [false, true, true])
+    }))
+})

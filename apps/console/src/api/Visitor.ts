@@ -32,7 +32,7 @@ export const actorHeader = "x-purser-actor"
 export class Door extends HttpApiMiddleware.Service<Door, { provides: Visitor; requires: never }>()("@purser/console/Door", {
   security: {
     cookie: HttpApiSecurity.apiKey({ key: cookiePrefix, in: "cookie" }).pipe(
-      HttpApiSecurity.annotate(OpenApi.Description, "The cookie that a sign-in sets; its name has an end that the console chooses.")
+      HttpApiSecurity.annotate(OpenApi.Description, "The cookie that a sign-in sets; its name has an end that the console chooses, and __Host- before it where every browser comes over TLS.")
     ),
     bearer: HttpApiSecurity.bearer
   },

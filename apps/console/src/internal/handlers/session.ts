@@ -19,13 +19,15 @@ export const signIn = HttpApiBuilder.group(ConsoleApi, "signIn", Effect.fnUntrac
   const access = yield* Access
   return handlers
     .handle("signIn", Effect.fnUntraced(function*({ payload }) {
-      const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
-      const value = yield* access.signIn(payload.token, payload.actor, Option.getOrElse(remoteAddress, () => ""))
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const value = yield* access.signIn(payload.token, payload.actor, Option.getOrElse(request.remoteAddress, () => ""))
       if (value === undefined) return yield* new SignInNeeded({ message: "this token opens nothing" })
-      yield* HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.setCookie(response, access.cookieName, value, access.cookie)))
+      yield* HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.setCookie(response, access.cookieName, value, access.cookie(request))))
     }))
-    .handle("signOut", () =>
-      HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.expireCookie(response, access.cookieName, access.cookie))))
+    .handle("signOut", Effect.fnUntraced(function*() {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      yield* HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.expireCookie(response, access.cookieName, access.cookie(request))))
+    }))
 }))
 
 /** The session. */
