@@ -5,7 +5,7 @@
  * Runs as `prepack` and `postpack` of each package; pnpm needs none of it.
  */
 import { execFileSync } from "node:child_process"
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 
@@ -30,7 +30,8 @@ const prepare = (): void => {
   const pnpm = join(root, ".tools/node_modules/.bin", process.platform === "win32" ? "pnpm.cmd" : "pnpm")
   const scratch = mkdtempSync(join(tmpdir(), "purser-pack-"))
   try {
-    run(pnpm, ["run", "build"])
+    const { name } = JSON.parse(readFileSync(manifest, "utf8")) as { readonly name: string }
+    run(process.execPath, ["--disable-warning=ExperimentalWarning", join(root, "scripts/buildPublished.ts"), name])
     run(pnpm, ["pack", "--pack-destination", scratch])
     const archive = join(scratch, readdirSync(scratch)[0]!)
     const published = run("tar", ["-xzOf", archive, "package/package.json"])
