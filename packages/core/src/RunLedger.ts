@@ -7,7 +7,7 @@
 import { Context, type Effect, Layer } from "effect"
 import type { BillingPeriod } from "./BillingPeriod.ts"
 import type { ChargeKey } from "./ChargeKey.ts"
-import type { ChargeRequest } from "./ChargeRequest.ts"
+import type { ChargeRequest, ChargeTerms } from "./ChargeRequest.ts"
 import type { Currency } from "./Currency.ts"
 import { makeRunLedgerMemory } from "./internal/runLedgerMemory.ts"
 import type { ChargeState, Ledger } from "./Ledger.ts"
@@ -87,6 +87,8 @@ export class RunLedger extends Context.Service<RunLedger, {
   readonly pending: (runId: string, afterLine: number, limit: number, throughLine?: number) => Effect.Effect<ReadonlyArray<RunRow>, LedgerError>
   /** Rows after `afterLine` with how they stand, in line order. */
   readonly report: (runId: string, afterLine: number, limit: number) => Effect.Effect<ReadonlyArray<RunRowReport>, LedgerError>
+  /** The terms of the run's rows of these identities, by identity; a few thousand at a time. */
+  readonly termsOf: (runId: string, chargeKeys: ReadonlyArray<ChargeKey>) => Effect.Effect<ReadonlyMap<ChargeKey, ChargeTerms>, LedgerError>
   /** Counts and sums of the run. */
   readonly summary: (runId: string) => Effect.Effect<ReadonlyArray<RunStateTotal>, LedgerError>
   /** Keys of the run's rows in these states, for an explicit retry. */

@@ -1,5 +1,5 @@
 /** Rows that somebody hands in again, beside those that a run has. */
-import { type ChargeKey, type ChargeRequest, chargeTerms, type LedgerError, type RunLedger, type RunRow } from "@purser/core"
+import { type ChargeTerms, chargeTerms, type LedgerError, RunLedger, type RunRow } from "@purser/core"
 import { Effect, Stream } from "effect"
 import { rowsInBook } from "./internal/rowsInBook.ts"
 
@@ -11,26 +11,23 @@ export interface RowDifferences {
   readonly changed: ReadonlyArray<number>
 }
 
-const textOf = (request: ChargeRequest) => JSON.stringify(chargeTerms(request))
+const same = (a: ChargeTerms, b: ChargeTerms) =>
+  a.amountMinor === b.amountMinor && a.currency === b.currency && a.stripeCustomerId === b.stripeCustomerId && a.paymentMethod === b.paymentMethod
 
-/** Compares chunks of rows with those of a run; the run's terms are in memory meanwhile. */
+/** Compares chunks of rows with those of a run, chunk by chunk. */
 export const compareRows = Effect.fn("compareRows")(function*<E, R>(
   runId: string,
   rows: Stream.Stream<ReadonlyArray<RunRow>, E, R>
 ): Effect.fn.Return<RowDifferences, E | LedgerError, R | RunLedger> {
-  const known = new Map<ChargeKey, string>()
-  yield* Stream.runForEach(rowsInBook(runId), (found) =>
-    Effect.sync(() => {
-      for (const { chargeKey, request } of found) known.set(chargeKey, textOf(request))
-    }))
+  const book = yield* RunLedger
   const late: Array<number> = []
   const changed: Array<number> = []
   yield* Stream.runForEach(rows, (chunk) =>
-    Effect.sync(() => {
+    Effect.map(book.termsOf(runId, chunk.map(({ chargeKey }) => chargeKey)), (known) => {
       for (const { chargeKey, line, request } of chunk) {
         const before = known.get(chargeKey)
         if (before === undefined) late.push(line)
-        else if (before !== textOf(request)) changed.push(line)
+        else if (!same(before, chargeTerms(request))) changed.push(line)
       }
     }))
   return { late, changed }

@@ -2,7 +2,7 @@
  * The run book on PostgreSQL (or PGlite). `plan` is one transaction of set-based statements, so that a run of a million rows
  * is in the ledger entirely or not at all. Lines are paged by key, never by offset.
  */
-import { BillingPeriod, ChargeKey, Currency, type DuplicateRows, type LedgerError, RunLedger, type RunRow } from "@purser/core"
+import { BillingPeriod, ChargeKey, type ChargeTerms, Currency, type DuplicateRows, type LedgerError, RunLedger, type RunRow } from "@purser/core"
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, requestFields, requestOf, StateColumn } from "./internal/chargeRow.ts"
@@ -57,6 +57,7 @@ const SummaryRow = Schema.Struct({
   received_minor: Schema.String,
   settled_before: Schema.BigInt
 })
+const TermsRow = Schema.Struct({ charge_key: ChargeKey, amount_minor: Schema.BigInt, currency: Schema.String, stripe_customer_id: Schema.String, payment_method: NullText })
 const LastRow = Schema.Struct({ line: Schema.Int })
 const AddedRow = Schema.Struct({ added: Schema.BigInt })
 const KeyRow = Schema.Struct({ charge_key: ChargeKey })
@@ -152,6 +153,14 @@ const make = Effect.gen(function*() {
           detail: row.detail,
           settledBefore: row.settled_before
         }))),
+    termsOf: (runId, chargeKeys) =>
+      Effect.map(
+        query("look up rows", Sql.termsOf, [text(runId), texts(chargeKeys)], TermsRow, (row) =>
+          Effect.succeed<readonly [ChargeKey, ChargeTerms]>([row.charge_key, {
+            amountMinor: Number(row.amount_minor), currency: row.currency, stripeCustomerId: row.stripe_customer_id, paymentMethod: row.payment_method
+          }])),
+        (rows) => new Map(rows)
+      ),
     summary: (runId) =>
       query("summarise run", Sql.summary, [text(runId)], SummaryRow, (row) =>
         Effect.succeed({

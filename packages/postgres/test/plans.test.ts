@@ -77,6 +77,7 @@ const statements = Effect.gen(function*() {
     refundTakeExpired: [Refund.takeExpired, [text("w"), integer(batch), double(1)]],
     find: [Reads.find, [key]],
     events: [Reads.events, [key]],
+    termsOf: [Run.termsOf, [text("run"), keys]],
     pending: [Run.pending, [...page, integer(rows)]],
     report: [Run.report, page]
   } satisfies Record<string, readonly [string, ReadonlyArray<unknown>]>)

@@ -1,5 +1,5 @@
 /** What every `RunLedger` must do together with its ledger. Each test has a run and a period of its own. */
-import { type ChargeRequest, Declined, Ledger, Rejected, RunLedger, type RunRow, SpendCap, Succeeded } from "@purser/core"
+import { type ChargeRequest, chargeTerms, Declined, Ledger, Rejected, RunLedger, type RunRow, SpendCap, Succeeded } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { chargeFor } from "./chargeFor.ts"
@@ -169,6 +169,19 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
           ["2011-08", "usd", 2, 169_999_999n, 70_000_000n, 1],
           ["2011-09", "usd", 2, 121n, 21n, 1]
         ])
+      }))
+
+    it.effect("tells the terms of the rows that are asked for, also before they are planned", () =>
+      Effect.gen(function*() {
+        const book = yield* RunLedger
+        const [a, b, c] = ["terms-a", "terms-b", "terms-c"].map((customer, index) => chargeFor(customer, "2011-10", { amountMinor: 100 + index, paymentMethod: index === 0 ? "pm_1" : null }))
+        yield* staged("terms", rowsOf([a!, b!]))
+        yield* staged("terms-elsewhere", rowsOf([c!]))
+        const found = yield* book.termsOf("terms", [b!.chargeKey, c!.chargeKey, a!.chargeKey])
+        assert.deepStrictEqual(new Map(found), new Map([a!, b!].map((request) => [request.chargeKey, chargeTerms(request)])))
+        yield* book.plan("terms")
+        assert.strictEqual((yield* book.termsOf("terms", [a!.chargeKey, b!.chargeKey])).size, 2)
+        assert.strictEqual((yield* book.termsOf("terms", [])).size, 0)
       }))
 
     it.effect("pages by line", () =>

@@ -104,6 +104,11 @@ export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Led
           .map(({ chargeKey, line, request }) => ({ chargeKey, line, request }))
       ),
     report: (runId, afterLine, limit) => Effect.sync(() => reports(runId).filter((row) => row.line > afterLine).slice(0, limit)),
+    termsOf: (runId, chargeKeys) =>
+      Effect.sync(() => {
+        const asked = new Set(chargeKeys)
+        return new Map(run(runId).rows.filter(({ chargeKey }) => asked.has(chargeKey)).map(({ chargeKey, request }) => [chargeKey, chargeTerms(request)]))
+      }),
     summary: (runId) =>
       Effect.sync(() => {
         const groups = Map.groupBy(reports(runId), (row) => `${row.request.currency} ${row.state}`)

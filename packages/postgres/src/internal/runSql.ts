@@ -107,6 +107,11 @@ export const report = `select ${rowTerms}, ${stateOf} as state, c.payment_intent
 from purser.run_rows r ${probe("left join")}
 where r.run_id = $1::text and r.line > $2::integer order by r.line limit $3::integer`
 
+/** run, keys. Probes the keys one by one, however many rows the run has. */
+export const termsOf = `select r.charge_key, r.amount_minor, r.currency, r.stripe_customer_id, r.payment_method
+from unnest($2::text[]) as k(charge_key)
+  join lateral (select * from purser.run_rows r where r.charge_key = k.charge_key and r.run_id = $1::text offset 0) r on true`
+
 /** run */
 export const summary = `select r.currency, ${stateOf} as state, count(*) as rows, sum(r.amount_minor) as amount_minor,
   coalesce(sum(${receivedOf}), 0) as received_minor, count(*) filter (where r.settled_before) as settled_before
