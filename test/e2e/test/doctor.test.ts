@@ -37,6 +37,7 @@ describe("purser doctor", () => {
       assert.deepStrictEqual(levels, new Set(["ok"]))
       assert.deepStrictEqual(of("key"), ["ok: the permissions for payment_intents, and no others"])
       assert.deepStrictEqual(of("cap"), ["ok: 2026-07 usd zmq-billing: 0.00 of 110.00 used"])
+      assert.deepStrictEqual(of("runs"), ["ok: no runner is heard of, and no run waits for one"])
       assert.strictEqual(of("clock").length, 2)
       assert.match(of("database")[0] ?? "", /^ok: .*PostgreSQL \d+/)
       assert.match(of("sockets")[0] ?? "", /free: a worker can serve there/)

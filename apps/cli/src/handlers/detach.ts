@@ -2,14 +2,15 @@
 import { isRunOver, type RunRecord, RunRegistry } from "@purser/core"
 import { BillingRun, compareRows, newRunId, Runs, stagedDefinition } from "@purser/engine"
 import { Runner, Stores, transports } from "@purser/purser"
-import { Database } from "@purser/postgres"
+import { PgWorkerBook } from "@purser/postgres"
 import { Effect, Layer } from "effect"
 import { refused } from "../CommandFailed.ts"
-import { note, out } from "../ui/Output.ts"
+import { out } from "../ui/Output.ts"
 import { planFile, rowsOfFile, type RunOptions } from "./planFile.ts"
 import { noNotes } from "./runInput.ts"
+import { noteUnattended } from "./unattended.ts"
 
-const layer = Layer.mergeAll(Runs.layer.pipe(Layer.provide(Runner.layerClient)), BillingRun.layer.pipe(Layer.provide(transports.memory))).pipe(
+const layer = Layer.mergeAll(Runs.layer.pipe(Layer.provide(Runner.layerClient)), BillingRun.layer.pipe(Layer.provide(transports.memory)), PgWorkerBook.layer).pipe(
   Layer.provideMerge(Stores.layerConfig)
 )
 
@@ -21,9 +22,10 @@ const again = Effect.fnUntraced(function*(options: RunOptions, run: RunRecord) {
     return yield* refused(`run ${name} is there already, and has ${changed.length} of these rows with other terms (the first on line ${changed[0]!}); another --name makes another run`)
   }
   if (late.length === 0) {
-    return yield* options.json
+    yield* options.json
       ? out(JSON.stringify({ runId, name, state, isNew: false }))
       : out(`run ${name} (${runId}) is ${state}; it was started before, and nothing was planned`)
+    return yield* noteUnattended(run)
   }
   const lateText = `${late.length} of these rows ${late.length === 1 ? "is" : "are"} late for run ${name} (the first on line ${late[0]!})`
   if (run.definition !== stagedDefinition) return yield* refused(`${lateText}, which reads its own source: purser runs extend ${name}, or another --name`)
@@ -34,6 +36,7 @@ const again = Effect.fnUntraced(function*(options: RunOptions, run: RunRecord) {
   yield* options.json
     ? out(JSON.stringify({ runId, name, state: extended.state, isNew: false, round: extended.round, late: plan.planned, refused: notes.refusedRows }))
     : out(`run ${name} (${runId}): ${plan.planned} late charges planned, round ${extended.round}; purser runs watch ${name} follows it`)
+  yield* noteUnattended(extended)
 })
 
 /** Hands the file over under a name. */
@@ -52,5 +55,5 @@ export const detach = (options: RunOptions, name: string, atEnd: { readonly reco
     yield* options.json
       ? out(JSON.stringify({ runId: run.runId, name, state: run.state, isNew, rows: plan.rows, refused: notes.refusedRows }))
       : out(`run ${name} (${run.runId}): ${plan.planned} charges planned, ${plan.present} known already; purser runs watch ${name} follows it`)
-    if ((yield* Database).kind === "pglite") yield* note("The embedded database serves one process: start `purser runner` for the run to go on.")
+    yield* noteUnattended(run)
   }).pipe(Effect.scoped, Effect.provide(layer))

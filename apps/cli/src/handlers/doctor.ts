@@ -1,6 +1,6 @@
 /** `purser doctor`: looks at everything that a run needs, one after the other, whatever was wrong before. */
-import { type BillingPeriod, ChargePause, Money, SpendCap } from "@purser/core"
-import { Database, DatabaseClock, Migrations, PgChargePause, PgSpendCap } from "@purser/postgres"
+import { type BillingPeriod, ChargePause, isRunOver, Money, RunRegistry, SpendCap, standingOf, WorkerBook, WorkerLife } from "@purser/core"
+import { Database, DatabaseClock, Migrations, PgChargePause, PgRunRegistry, PgSpendCap, PgWorkerBook } from "@purser/postgres"
 import { transportNames } from "@purser/purser"
 import { examineKey, gatewayNameConfig, type KeyUse, StripeClient, stripeConfig } from "@purser/stripe"
 import { Clock, Config, ConfigProvider, Effect, Layer } from "effect"
@@ -10,6 +10,7 @@ import { table } from "../ui/table.ts"
 import { examineRestore } from "./doctorRestore.ts"
 import { examineEndpoint } from "./doctorSockets.ts"
 import { pauseText } from "./pause.ts"
+import { lostText } from "./unattended.ts"
 
 /** One thing that was looked at. `fail` stops a run, `warn` should be known. */
 export interface Finding {
@@ -76,6 +77,19 @@ const examinePauses = Effect.gen(function*() {
   return pauses.map((pause) => finding("pause", "warn", pauseText(pause)))
 }).pipe(Effect.provide(PgChargePause.layer))
 
+const runsMax = 1000
+
+const examineRuns = Effect.gen(function*() {
+  const book = yield* (yield* WorkerBook).list
+  const runs = yield* (yield* RunRegistry).list({ states: ["waiting", "planned", "running", "paused", "canceling", "interrupted"], limit: runsMax })
+  const found = runs.filter(({ state }) => !isRunOver(state)).flatMap((run) => {
+    const text = lostText(run) ?? WorkerLife.abandoned(run, book)
+    return text === null ? [] : [finding("runs", "warn", `${run.name} is ${standingOf(run)}: ${text}`)]
+  })
+  const { length } = WorkerLife.runners(book)
+  return found.length > 0 ? found : [finding("runs", "ok", length === 0 ? "no runner is heard of, and no run waits for one" : `${length} ${length === 1 ? "runner answers" : "runners answer"}`)]
+}).pipe(Effect.provide(Layer.mergeAll(PgRunRegistry.layer, PgWorkerBook.layer)))
+
 const examineDatabase = (period: BillingPeriod | undefined) =>
   Effect.gen(function*() {
     const database = yield* Database
@@ -92,7 +106,7 @@ const examineDatabase = (period: BillingPeriod | undefined) =>
     }
     found.push(finding("schema", "ok", `version ${version}`))
     found.push(clockFinding("clock", "the database", (yield* Clock.currentTimeMillis) - (yield* DatabaseClock.nowMs)))
-    found.push(...(yield* examine("pause", examinePauses)), ...(yield* examine("cap", examineCaps(period))))
+    found.push(...(yield* examine("pause", examinePauses)), ...(yield* examine("cap", examineCaps(period))), ...(yield* examine("runs", examineRuns)))
     found.push(...(yield* examine("ledger", Effect.map(examineRestore, ({ level, text }) => [finding("ledger", level, text)]))))
     return found
   }).pipe(

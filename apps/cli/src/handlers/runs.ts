@@ -1,7 +1,7 @@
 /** `purser runs`: what one may do with billing runs that runners have in work. */
-import { type Currency, Money, type RunRecord, RunRegistry, type RunState, standingOf, WorkerBook, WorkerLife } from "@purser/core"
+import { type Currency, Money, type RunRecord, RunRegistry, type RunState, standingOf } from "@purser/core"
 import { foregroundDefinition, openRows, Runs, stagedDefinition, type RunView, type RunWish } from "@purser/engine"
-import { Database, PgWorkerBook } from "@purser/postgres"
+import { PgWorkerBook } from "@purser/postgres"
 import { Runner, Stores } from "@purser/purser"
 import { DateTime, Effect, Layer, Stream } from "effect"
 import { CommandFailed, exitStatus } from "../CommandFailed.ts"
@@ -9,6 +9,7 @@ import { note, out } from "../ui/Output.ts"
 import { table } from "../ui/table.ts"
 import { countsOf, type RunCounts } from "./runReport.ts"
 import { showConflicts } from "./showConflicts.ts"
+import { abandonedBy, lostText, noteUnattended, watchUnattended } from "./unattended.ts"
 
 const layer = Layer.mergeAll(Runs.layer, PgWorkerBook.layer).pipe(Layer.provideMerge(Runner.layerClient), Layer.provideMerge(Stores.layerConfig))
 const onRuns = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, layer)
@@ -18,13 +19,6 @@ const sums = ({ counted }: RunView) =>
   [...Map.groupBy(counted, ({ currency }) => currency)].map(([currency, totals]) =>
     `${Money.formatMinor(totals.reduce((sum, one) => sum + one.receivedMinor, 0n), currency as Currency)} of ${
       Money.formatMinor(totals.reduce((sum, one) => sum + one.amountMinor, 0n), currency as Currency)} ${currency}`).join(", ")
-
-/** Of a command that is not heard of any more. */
-const lostText = ({ lostSinceMs }: RunRecord) =>
-  lostSinceMs === null ? undefined : `its command was last heard of at ${time(lostSinceMs)}; the same command goes on with its rows`
-
-/** What the state does not tell: that nobody works on it. */
-const abandonedBy = Effect.map(Effect.flatMap(WorkerBook, ({ list }) => list), (book) => (run: RunRecord) => WorkerLife.abandoned(run, book))
 
 const lineOf = (abandoned: (run: RunRecord) => string | null) => (view: RunView) => {
   const { run } = view
@@ -89,10 +83,12 @@ const whyNot = ({ conflict, declined, processing, rejected, requiresAction, unre
 /** Follows a run to its end; the status says how it ended. */
 const follow = Effect.fnUntraced(function*(name: string, json: boolean) {
   const runs = yield* Runs
-  yield* runs.watch(name).pipe(Stream.runForEach(({ counted, run }) => {
+  const changes = runs.watch(name).pipe(Stream.runForEach(({ counted, run }) => {
     const counts = countsOf(counted, 0, 0)
     return json ? Effect.void : note(`${run.name}: ${standingOf(run)}, ${counts.rows - openRows(counted)} of ${counts.rows} settled, ${counts.succeeded} paid${run.step === null ? "" : ` (${run.step})`}`)
   }))
+  // Nothing changes of a run that nobody works on.
+  yield* Effect.raceFirst(changes, watchUnattended(name))
   const view = yield* runs.view(name)
   const counts = countsOf(view.counted, 0, 0)
   if (counts.conflict > 0) yield* showConflicts(view.run.runId)
@@ -107,10 +103,6 @@ const follow = Effect.fnUntraced(function*(name: string, json: boolean) {
 /** Follows a run. */
 export const watchRun = (name: string, json: boolean) => onRuns(follow(name, json))
 
-const aloneNote = Effect.gen(function*() {
-  if ((yield* Database).kind === "pglite") yield* note("The embedded database serves one process: start `purser runner` for the run to go on.")
-})
-
 /** Hands a run over. */
 export const startRun = (wish: RunWish, options: { readonly watch: boolean; readonly json: boolean }) =>
   Effect.gen(function*() {
@@ -119,7 +111,7 @@ export const startRun = (wish: RunWish, options: { readonly watch: boolean; read
       yield* options.json ? out(JSON.stringify({ runId: run.runId, name: run.name, state: run.state, isNew })) : out(`${told(run)}${isNew ? "" : "; it was started before"}`)
     }
     if (options.watch) return yield* follow(run.runId, options.json)
-    yield* aloneNote
+    yield* noteUnattended(run)
   }).pipe(onRuns)
 
 /** Asks for late rows. */
@@ -131,12 +123,14 @@ export const extendRun = (input: { readonly run: string; readonly definition?: s
       Effect.tapError(() => definition === stagedDefinition ? note(`Late rows: purser run FILE --detach --name ${name}`) : Effect.void)
     )
     yield* out(`${told(run)}, round ${run.round}`)
-    yield* aloneNote
+    yield* noteUnattended(run)
   }).pipe(onRuns)
 
 /** Acts on a run. */
 export const actOnRun = (act: "pause" | "resume" | "cancel", run: string, actor: string, reason: string) =>
   Effect.gen(function*() {
     const runs = yield* Runs
-    yield* out(told(yield* act === "resume" ? runs.resume(run, actor) : act === "pause" ? runs.pause(run, actor, reason) : runs.cancel(run, actor, reason)))
+    const acted = yield* act === "resume" ? runs.resume(run, actor) : act === "pause" ? runs.pause(run, actor, reason) : runs.cancel(run, actor, reason)
+    yield* out(told(acted))
+    yield* noteUnattended(acted)
   }).pipe(onRuns)
