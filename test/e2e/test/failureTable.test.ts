@@ -8,8 +8,8 @@ import { ChargePipeline, PipelineOptions, Sweeper, retryPolicy } from "@purser/e
 import { type Fault, StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { type Duration, Effect, Exit, Fiber, Layer } from "effect"
-import { SqlClient } from "effect/sql"
 import { databases } from "../src/Long.ts"
+import { restoreBackup } from "../src/restoreBackup.ts"
 import { advance, Crash, openCap, payments, world } from "../src/World.ts"
 
 const request = chargeFor("cust_1", "2026-07")
@@ -18,13 +18,6 @@ const sweep = Effect.flatMap(Sweeper, (sweeper) => sweeper.sweepOnce)
 const intents = (path: string) => ({ method: "POST" as const, path })
 const confirmPath = "/v1/payment_intents/*/confirm"
 const createPath = "/v1/payment_intents"
-
-/** A backup from before the charge: nothing of it is left. The event trail refuses to be emptied; a restore does not ask its triggers. */
-const restoreBackup = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  sql.withTransaction(Effect.andThen(
-    sql`set local session_replication_role = replica`,
-    sql`truncate purser.charges, purser.charge_events, purser.cap_reservations`
-  )))
 
 /** Someone dies at a place; the lease runs out; a sweeper goes on. */
 const crashAt = (place: Parameters<Crash["Service"]["at"]>[0], later: Duration.Input = "1 minute") =>
@@ -179,7 +172,7 @@ for (const [name, database] of databases) {
       Effect.gen(function*() {
         yield* openCap(request)
         assert.strictEqual(yield* tagOf(charge), "Succeeded")
-        yield* restoreBackup
+        yield* restoreBackup()
         yield* advance("3 days")
         const restored = ChargePipeline.layer.pipe(
           Layer.provide(PipelineOptions.layer({ worker: "restored", restorePointMs: 0, retry: retryPolicy({ attemptsMax: 6, backoffMs: 1, backoffMaxMs: 5 }) }))
@@ -199,7 +192,7 @@ for (const [name, database] of databases) {
         yield* advance("1 minute")
         yield* sweep
         assert.strictEqual(yield* payments(request), 1)
-        yield* restoreBackup
+        yield* restoreBackup()
         yield* advance("3 days")
         const restored = ChargePipeline.layer.pipe(
           Layer.provide(PipelineOptions.layer({ worker: "restored", restorePointMs: 0, retry: retryPolicy({ attemptsMax: 6, backoffMs: 1, backoffMaxMs: 5 }) }))

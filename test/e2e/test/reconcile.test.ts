@@ -11,6 +11,7 @@ import { chargeFor, type ChargeForOptions } from "@purser/testkit"
 import { Effect, Exit, type Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { databases } from "../src/Long.ts"
+import { restoreBackup } from "../src/restoreBackup.ts"
 import { deliver, elsewhere, type WatchServices, watchWorld } from "../src/Watch.ts"
 import { advance, Crash, openCap, payments } from "../src/World.ts"
 
@@ -46,13 +47,6 @@ const intent = (request: ReturnType<typeof of>["request"], params: Readonly<Reco
   )
 const paying = { payment_method: "pm_card_visa", confirm: "true", off_session: "true" }
 const statusAtStripe = (id: string) => Effect.map(elsewhere("GET", `/v1/payment_intents/${id}`), (found) => found["status"])
-
-/** A backup from before the charges: nothing of them is left. The event trail refuses to be emptied; a restore does not ask its triggers. */
-const restoreBackup = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  sql.withTransaction(Effect.andThen(
-    sql`set local session_replication_role = replica`,
-    sql`truncate purser.charges, purser.charge_events, purser.cap_reservations`
-  )))
 
 for (const [name, database] of databases) {
   describe(`reconcile on ${name}`, () => {
@@ -184,7 +178,7 @@ for (const [name, database] of databases) {
       yield* Effect.forEach([...paid, byDefault], ({ run }) => run)
       yield* (yield* Crash).at("after-attach")
       yield* Effect.exit(unpaid.run)
-      yield* restoreBackup
+      yield* restoreBackup()
       yield* advance("2 days")
       const nowMs = yield* (yield* StripeSim).nowMs
       const restored = { sinceMs: nowMs - 3 * 86_400_000 }

@@ -10,8 +10,8 @@ import { StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor, type ChargeForOptions } from "@purser/testkit"
 import { Effect, type Layer } from "effect"
-import { SqlClient } from "effect/sql"
 import { databases } from "../src/Long.ts"
+import { restoreBackup } from "../src/restoreBackup.ts"
 import { elsewhere, type WatchServices, watchWorld } from "../src/Watch.ts"
 import { openCap, payments } from "../src/World.ts"
 
@@ -33,14 +33,6 @@ const reconcile = (options: Partial<ReconcileOptions> = {}) =>
     )
     return { report, kinds: found.map(({ kind, repaired, revision }) => [kind, revision, repaired]) }
   })
-const restoreBackup = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  sql.withTransaction(Effect.andThen(
-    sql`set local session_replication_role = replica`,
-    Effect.andThen(
-      sql`truncate purser.charges, purser.charge_events, purser.cap_reservations`,
-      sql`update purser.caps set reserved_minor = 0, reservations = 0`
-    )
-  )))
 const rebill = (request: ReturnType<typeof of>["request"], amountMinor: number) =>
   Effect.flatMap(RefundLedger, (book) =>
     book.rebill({
@@ -67,7 +59,7 @@ for (const [name, database] of databases) {
       assert.strictEqual((yield* rebill(first.request, 800))._tag, "Opened")
       assert.strictEqual((yield* second.run)._tag, "Succeeded")
       assert.deepStrictEqual((yield* reconcile()).kinds, [])
-      yield* restoreBackup
+      yield* restoreBackup({ room: true })
       assert.deepStrictEqual((yield* reconcile({ dryRun: true })).report.found, { missing_here: 2 })
       assert.deepStrictEqual((yield* reconcile()).kinds, [["missing_here", 0, "adopted"], ["missing_here", 1, "adopted"]])
       const rows = [yield* first.row, yield* second.row]
@@ -103,7 +95,7 @@ for (const [name, database] of databases) {
       yield* good.run
       const planned = of("planned", { paymentMethod: "tok_visa" })
       yield* planned.run
-      yield* restoreBackup
+      yield* restoreBackup({ room: true })
       const twice = of("twice")
       for (let made = 0; made < 2; made++) {
         yield* elsewhere("POST", "/v1/charges", {

@@ -22,8 +22,7 @@ import { listOurs } from "./listOurs.ts"
 import { metadataOf } from "./metadata.ts"
 import { probeWith } from "./probe.ts"
 import { problemOf, reasonOf } from "./refusal.ts"
-
-const keyOf = (order: GatewayOrder, step: string, suffix: string) => `${order.chargeKey}:g${order.generation}:${step}${suffix}`
+import { stepKey } from "./stepKey.ts"
 const withPayments = { expand: ["payments"] }
 const linePages = 100
 
@@ -88,7 +87,7 @@ export const makeInvoices = (client: StripeClient["Service"], linesOf: InvoiceLi
         collection_method: "charge_automatically",
         pending_invoice_items_behavior: "exclude",
         metadata: metadataOf(order)
-      }, { idempotencyKey: keyOf(order, "invoice", keySuffix) }))
+      }, { idempotencyKey: stepKey(order, "invoice", keySuffix) }))
     return toPayment(invoice, undefined, client.scrub)
   })
 
@@ -118,7 +117,7 @@ export const makeInvoices = (client: StripeClient["Service"], linesOf: InvoiceLi
         currency: request.currency,
         ...(line.description === undefined ? {} : { description: line.description }),
         metadata: { charge_key: order.chargeKey, line: line.id }
-      }, { idempotencyKey: keyOf(order, `line:${line.id}`, keySuffix) }))
+      }, { idempotencyKey: stepKey(order, `line:${line.id}`, keySuffix) }))
     if (answer.status !== 200) return yield* refused(ask, "add_line", answer)
   })
 
@@ -135,7 +134,7 @@ export const makeInvoices = (client: StripeClient["Service"], linesOf: InvoiceLi
     // Whoever asked compares the amount: what does not fit is shown as it is, and stays a draft.
     if (payment.amountMinor !== order.request.amountMinor) return { ...payment, status: "unconfirmed" }
     const finalized = yield* invoiceCall(ask, "finalize", id, (stripe) =>
-      stripe.invoices.finalizeInvoice(id, { auto_advance: false, ...withPayments }, { idempotencyKey: keyOf(order, "finalize", keySuffix) }))
+      stripe.invoices.finalizeInvoice(id, { auto_advance: false, ...withPayments }, { idempotencyKey: stepKey(order, "finalize", keySuffix) }))
     return toPayment(finalized, undefined, client.scrub)
   })
 
@@ -143,7 +142,7 @@ export const makeInvoices = (client: StripeClient["Service"], linesOf: InvoiceLi
     const ask = askFor(client, order)
     const answer = yield* ask.call("pay", (stripe) =>
       stripe.invoices.pay(id, { payment_method: paymentMethod, off_session: true, ...withPayments }, {
-        idempotencyKey: keyOf(order, `pay:${attempt}`, keySuffix)
+        idempotencyKey: stepKey(order, `pay:${attempt}`, keySuffix)
       }))
     if (answer.status === 200) return yield* whole(ask, "pay", yield* readInvoice(ask, "pay", answer, id))
     const problem = problemOf(answer)

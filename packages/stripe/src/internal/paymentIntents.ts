@@ -18,14 +18,13 @@ import { findIntent } from "./findIntent.ts"
 import { metadataOf } from "./metadata.ts"
 import { probeWith } from "./probe.ts"
 import { problemOf, reasonOf } from "./refusal.ts"
+import { stepKey } from "./stepKey.ts"
 
 /** Settings of the gateway. */
 export interface PaymentIntentOptions {
   /** Sent as `allowed_payment_method_types` (since `endive` the API refuses `payment_method_types`); default `card` alone. */
   readonly paymentMethodTypes: ReadonlyArray<string>
 }
-
-const keyOf = (order: GatewayOrder, step: string, suffix: string) => `${order.chargeKey}:g${order.generation}:${step}${suffix}`
 
 /** The gateway on a client. */
 export const makePaymentIntents = (
@@ -73,14 +72,14 @@ export const makePaymentIntents = (
         customer: request.stripeCustomerId,
         allowed_payment_method_types: [...options.paymentMethodTypes],
         metadata: metadataOf(order)
-      }, { idempotencyKey: keyOf(order, "create", keySuffix) }))
+      }, { idempotencyKey: stepKey(order, "create", keySuffix) }))
   }
 
   const confirm: ChargeGateway["Service"]["confirm"] = (order, { attempt, id, keySuffix, paymentMethod }) => {
     const ask = askFor(client, order)
     const answer = ask.call("confirm", (stripe) =>
       stripe.paymentIntents.confirm(id, { payment_method: paymentMethod, off_session: true }, {
-        idempotencyKey: keyOf(order, `confirm:${attempt}`, keySuffix)
+        idempotencyKey: stepKey(order, `confirm:${attempt}`, keySuffix)
       }))
     return Effect.flatMap(answer, (answer) =>
       answer.status === 200 ? paymentIn(ask, "confirm", answer.json, id, answer.requestId) : notConfirmed(ask, id, answer))
