@@ -23,7 +23,7 @@ export class SignInGroup extends HttpApiGroup.make("signIn")
     success: HttpApiSchema.NoContent,
     error: SignInNeeded
   }).annotateMerge(said("Exchange a token for a cookie; the actor's name goes on every act")))
-  .add(HttpApiEndpoint.post("signOut", "/api/sign-out", { success: HttpApiSchema.NoContent }).annotateMerge(said("Give the cookie back")))
+  .add(HttpApiEndpoint.post("signOut", "/api/sign-out", { success: HttpApiSchema.NoContent }).annotateMerge(said("Give the cookie back: it opens nothing more at this process, nor does a copy of it")))
   .middleware(Legible)
   .annotateMerge(OpenApi.annotations({ title: "Sign-in" }))
 {}

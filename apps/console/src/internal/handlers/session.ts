@@ -26,6 +26,7 @@ export const signIn = HttpApiBuilder.group(ConsoleApi, "signIn", Effect.fnUntrac
     }))
     .handle("signOut", Effect.fnUntraced(function*() {
       const request = yield* HttpServerRequest.HttpServerRequest
+      yield* access.signOut(request)
       yield* HttpEffect.appendPreResponseHandler((_, response) => Effect.orDie(HttpServerResponse.expireCookie(response, access.cookieName, access.cookie(request))))
     }))
 }))
