@@ -2,12 +2,12 @@
  * What stands before every route: the host that was asked for, and the headers that tell a browser to run nothing but this
  * console's own files, in no other page's frame.
  */
-import { MetricSeries, plainTextProblem, Tracing } from "@purser/core"
-import { Cause, Effect, Layer, Metric } from "effect"
+import { answeredWithin, MetricSeries, plainTextProblem, Tracing } from "@purser/core"
+import { Cause, Duration, Effect, Layer, Metric } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
 import { Access } from "./Access.ts"
-import { BadRequest, NotAllowed, SignInNeeded } from "./api/ConsoleError.ts"
+import { Away, BadRequest, NotAllowed, SignInNeeded } from "./api/ConsoleError.ts"
 import { Door, Legible, Visitor } from "./api/Visitor.ts"
 import { ConsoleMetrics } from "./ConsoleMetrics.ts"
 import { endpointOf } from "./internal/endpoints.ts"
@@ -63,14 +63,19 @@ export const guarded = <R>(
 
 const reads = new Set(["GET", "HEAD"])
 
+/** A store that has not answered by then is away, also for a connection that was open before. Both are below what the page waits for. */
+const patience = { read: Duration.seconds(10), act: Duration.seconds(110) } as const
+
 /** The doors of the API. */
 export const layerDoor: Layer.Layer<Door, never, Access> = Layer.effect(Door, Effect.map(Access, ({ identify, provesItself }) => {
-  const admit: typeof Door.Service["cookie"] = (httpEffect, { endpoint }) =>
-    Effect.gen(function*() {
+  const admit: typeof Door.Service["cookie"] = (httpEffect, { endpoint }) => {
+    const isRead = reads.has(endpoint.method)
+    const most = isRead ? patience.read : patience.act
+    const admitted = Effect.gen(function*() {
       const request = yield* HttpServerRequest.HttpServerRequest
       const visitor = yield* identify(request)
       if (visitor === undefined) return yield* new SignInNeeded({ message: "sign in first" })
-      if (!reads.has(endpoint.method)) {
+      if (!isRead) {
         if (visitor.role !== "operator") return yield* new NotAllowed({ message: "your role only looks" })
         const problem = plainTextProblem(visitor.actor)
         if (problem !== undefined) return yield* new NotAllowed({ message: `the name of who acts ${problem}` })
@@ -78,6 +83,11 @@ export const layerDoor: Layer.Layer<Door, never, Access> = Layer.effect(Door, Ef
       }
       return yield* Effect.provideService(httpEffect, Visitor, visitor)
     })
+    return Effect.flatMap(answeredWithin(admitted, most), (answer) =>
+      answer === undefined
+        ? Effect.fail(new Away({ message: `no answer within ${Duration.format(most)}: ${isRead ? "the ledger is away" : "the trail and the story say whether it was done"}` }))
+        : Effect.succeed(answer))
+  }
   return Door.of({ cookie: admit, bearer: admit })
 }))
 

@@ -2,7 +2,7 @@
  * What moves, as pulses for everybody who looks: one reader of the event feed for the process, however many pages are open,
  * and none while no page is.
  */
-import { Attention, ChargePause, EventFeed, type FeedNotice } from "@purser/core"
+import { answeredWithin, Attention, ChargePause, EventFeed, type FeedNotice } from "@purser/core"
 import { Clock, Context, Deferred, Duration, Effect, Layer, Metric, Stream } from "effect"
 import { Away } from "./api/ConsoleError.ts"
 import type { Pulse } from "./api/Shapes.ts"
@@ -12,6 +12,8 @@ import { ConsoleMetrics } from "./ConsoleMetrics.ts"
 const gather = Duration.millis(500)
 /** Without events there is a pulse now and then all the same: it says that the console lives, and brings what no event tells. */
 const rest = Duration.seconds(3)
+/** What waits is counted by then, or the ledger is away: said before a page that hears nothing takes the console itself for gone. */
+const patience = Duration.seconds(5)
 const eventsMax = 20_000
 /** What waits is counted up to here. */
 export const countsMax = 1000
@@ -34,7 +36,9 @@ export class LiveFeed extends Context.Service<LiveFeed, {
       const feed = yield* EventFeed
       const pause = yield* ChargePause
       const attention = yield* Attention
-      const counts = yield* Effect.cachedWithTTL(attention.counts(countsMax), Duration.seconds(2))
+      const counted = Effect.flatMap(answeredWithin(Effect.mapError(attention.counts(countsMax), awayFrom), patience), (found) =>
+        found === undefined ? Effect.fail(new Away({ message: `the ledger has not answered within ${Duration.format(patience)}` })) : Effect.succeed(found))
+      const counts = yield* Effect.cachedWithTTL(counted, Duration.seconds(2))
       let sequence = 0
       const pulseOf = Effect.fnUntraced(function*(notices: Beat) {
         const moved: Record<string, number> = {}
@@ -53,7 +57,7 @@ export class LiveFeed extends Context.Service<LiveFeed, {
       )
       const quiet: Stream.Stream<Beat> = Stream.map(Stream.tick(rest), (): Beat => [])
       const pulses = yield* Stream.merge(events, quiet).pipe(
-        Stream.mapEffect((notices) => Effect.mapError(pulseOf(notices), awayFrom)),
+        Stream.mapEffect(pulseOf),
         Stream.share({ capacity: 16, strategy: "sliding", replay: 1 })
       )
       const ended = yield* Deferred.make<void>()

@@ -1,4 +1,5 @@
 /** Vocabulary and contracts of Purser. Nothing here knows a driver. */
+export * from "./AnsweredWithin.ts"
 export * from "./Attention.ts"
 export * from "./BillingPeriod.ts"
 export * from "./CallBook.ts"

@@ -1,7 +1,7 @@
 /** Who made a request, as far as the console lets them in. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { BadRequest, NotAllowed, SignInNeeded } from "./ConsoleError.ts"
+import { Away, BadRequest, NotAllowed, SignInNeeded } from "./ConsoleError.ts"
 
 /** What somebody may do: look, or act as well. */
 export type Role = "operator" | "viewer"
@@ -36,7 +36,7 @@ export class Door extends HttpApiMiddleware.Service<Door, { provides: Visitor; r
     ),
     bearer: HttpApiSecurity.bearer
   },
-  error: [SignInNeeded, NotAllowed]
+  error: [SignInNeeded, NotAllowed, Away]
 }) {}
 
 /** Says what is wrong with a request that cannot be read. */
