@@ -2,9 +2,9 @@
  * The acts that ask the processor: a charge tried again, a charge that is gone on with, a period that is compared. A console
  * without a key to the processor has no desk, and everything else works.
  */
-import { ChargeKey, ChargePause, type ChargeOutcome, type ChargeRecord, Ledger, type OperatorReason, type PipelineError, type SpendCap } from "@purser/core"
+import { ChargeKey, ChargePause, type ChargeOutcome, type ChargeRecord, Ledger, type OperatorReason, parsePeriod, type PipelineError, type SpendCap } from "@purser/core"
 import { ChargePipeline, type Difference, isNoRoom, Reconciler, type ReconcileOptions, retryCharge } from "@purser/engine"
-import { Cause, Clock, Context, Effect, Exit, Layer, Ref, Schema } from "effect"
+import { Cause, Clock, Config, Context, Effect, Exit, Layer, Ref, Result, Schema } from "effect"
 import { ActRefused, Away, NotThere } from "./api/ConsoleError.ts"
 import type { Reconciliation } from "./api/Shapes.ts"
 
@@ -40,12 +40,12 @@ export class ProcessorDesk extends Context.Service<ProcessorDesk, {
   /** Goes on with a charge that nobody holds. */
   readonly resume: (chargeKey: string) => Effect.Effect<string, DeskError>
   /** Starts a comparison; one at a time. It goes on when nobody looks. */
-  readonly reconcile: (options: Pick<ReconcileOptions, "billingPeriod" | "sinceMs" | "dryRun">, by: OperatorReason) => Effect.Effect<void, DeskError>
+  readonly reconcile: (options: Pick<ReconcileOptions, "sinceMs" | "dryRun"> & { readonly billingPeriod: string }, by: OperatorReason) => Effect.Effect<void, DeskError>
   /** The last comparison, or the one that is under way. */
   readonly comparison: Effect.Effect<Reconciliation | null>
 }>()("@purser/console/ProcessorDesk") {
-  /** Over the engine that the app provides. */
-  static readonly layer: Layer.Layer<ProcessorDesk, never, Ledger | ChargePause | ChargePipeline | Reconciler | SpendCap> = Layer.effect(
+  /** Over the engine that the app provides; what a period is, `PURSER_PERIOD_LABELS` says. */
+  static readonly layer: Layer.Layer<ProcessorDesk, Config.ConfigError, Ledger | ChargePause | ChargePipeline | Reconciler | SpendCap> = Layer.effect(
     ProcessorDesk,
     Effect.gen(function*() {
       const ledger = yield* Ledger
@@ -53,6 +53,7 @@ export class ProcessorDesk extends Context.Service<ProcessorDesk, {
       const pipeline = yield* ChargePipeline
       const onEngine = Effect.provideContext(yield* Effect.context<Ledger | ChargePipeline | SpendCap>())
       const reconciler = yield* Reconciler
+      const labels = yield* Config.Literals(["calendar", "opaque"], "PURSER_PERIOD_LABELS").pipe(Config.withDefault("calendar" as const))
       const scope = yield* Effect.scope
       const last = yield* Ref.make<Reconciliation | null>(null)
 
@@ -84,7 +85,11 @@ export class ProcessorDesk extends Context.Service<ProcessorDesk, {
           if (taken === undefined) return yield* new ActRefused({ message: "somebody else has taken the charge up meanwhile" })
           return yield* charged(pipeline.resume(taken))
         }),
-        reconcile: Effect.fn("ProcessorDesk.reconcile")(function*({ billingPeriod, dryRun, sinceMs }, { actor, reason }) {
+        reconcile: Effect.fn("ProcessorDesk.reconcile")(function*({ billingPeriod: asked, dryRun, sinceMs }, { actor, reason }) {
+          // A period that is none has no rows and no objects, and would be found in order.
+          const period = parsePeriod(asked, { labels })
+          if (Result.isFailure(period)) return yield* new ActRefused({ message: period.failure.message })
+          const billingPeriod = period.success
           const startedAtMs = yield* Clock.currentTimeMillis
           const fresh: Reconciliation = {
             state: "running", billingPeriod, sinceMs, dryRun, actor, reason, startedAtMs, differences: [], found: 0, report: null, detail: null

@@ -6,7 +6,10 @@ import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { Effect, Fiber, Stream } from "effect"
 import { OpenApi } from "effect/http-api"
+import { createElement } from "react"
+import { renderToString } from "react-dom/server"
 import { ConsoleApi } from "../src/api/ConsoleApi.ts"
+import { Last } from "../web/pages/Reconcile.tsx"
 import { asking, charged, client, locked, openCap, pipeline, world } from "./support.ts"
 
 const payments = (customer: string) =>
@@ -144,6 +147,9 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
       assert.strictEqual(shown.letters[0]?.text, "<script>\\u0007")
       assert.strictEqual((yield* api.attention.discardLetters({ payload: { digests: [shown.letters[0]!.digest], reason: "known and mended" } })).text, "1 thrown away")
       assert.deepStrictEqual((yield* api.attention.list()).letters, [])
+      // Somebody else was quicker.
+      assert.strictEqual((yield* api.attention.discardLetters({ payload: { digests: [shown.letters[0]!.digest], reason: "once more" } })).text, "no such letter is kept (nothing changed)")
+      assert.strictEqual((yield* api.session.acts({ query: { limit: 1 } })).acts[0]?.act, "discard dead letters: nothing changed")
     }))
 
   it.effect("a cap's figures are set in its own currency, with who and why in its history", () =>
@@ -176,11 +182,13 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
       yield* api.caps.reopen({ payload: { ...scope, reason: "late rows" } })
       yield* api.caps.raise({ payload: { ...scope, expectedTotal: "20000.50", headroomPercent: 120, reason: "late rows" } })
       const { acts } = yield* api.session.acts({ query: { limit: 20 } })
-      assert.deepStrictEqual(acts.filter(({ act }) => act.endsWith("nothing changed")).map(({ act, reason }) => [act, reason]), [["close cap: nothing changed", "once more"], ["set cap: nothing changed", "the month is over"]])
+      assert.deepStrictEqual(acts.filter(({ act }) => act.endsWith("cap: nothing changed")).map(({ act, reason }) => [act, reason]), [["close cap: nothing changed", "once more"], ["set cap: nothing changed", "the month is over"]])
       for (const expectedTotal of ["1.234", "-1", "1,000", ""]) {
         const refused = yield* Effect.result(api.caps.raise({ payload: { ...scope, expectedTotal, headroomPercent: 110, reason: "a typing error" } }))
         assert.strictEqual(refused._tag, "Failure", expectedTotal)
       }
+      const huge = yield* Effect.flip(api.caps.raise({ payload: { ...scope, expectedTotal: "99999999999999999999", headroomPercent: 110, reason: "a typing error" } }))
+      assert.match(huge.message, /the largest amount is/)
       assert.strictEqual((yield* Effect.flip(api.caps.vaults()))._tag, "NotThere")
     }))
 
@@ -212,6 +220,23 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
       assert.deepStrictEqual([last?.state, last?.dryRun, last?.actor], ["done", true, "grace"])
       assert.isAbove(last?.report?.ours ?? 0, 0)
       assert.isTrue(last?.differences.every((difference) => difference.chargeKey !== chargeKey))
+    }))
+
+  it.effect("a period that is none is not compared, and one of which neither side knows is not said to agree", () =>
+    Effect.gen(function*() {
+      const api = yield* client
+      const sinceMs = Date.now() - 86_400_000
+      for (const billingPeriod of ["nonsense", "2026-13"]) {
+        const refused = yield* Effect.flip(api.reconcile.start({ payload: { billingPeriod, sinceMs, dryRun: true, reason: "the month's end" } }))
+        assert.deepStrictEqual([refused._tag, /^billing period/.test(refused.message)], ["ActRefused", true], billingPeriod)
+      }
+      yield* api.reconcile.start({ payload: { billingPeriod: "2025-Q3", sinceMs, dryRun: true, reason: "a slip of the hand" } })
+      const { last } = yield* Effect.repeat(api.reconcile.get(), { until: ({ last }) => last?.state !== "running" })
+      // In the spelling of rows and objects.
+      assert.deepStrictEqual([last?.billingPeriod, last?.report?.rows, last?.report?.ours], ["Q3-2025", 0, 0])
+      const drawn = renderToString(createElement(Last, { last: last! }))
+      assert.include(drawn, "Nothing of this period is on either side.")
+      assert.include(renderToString(createElement(Last, { last: { ...last!, report: { ...last!.report!, rows: 3, ours: 3 } } })), "Both sides say the same.")
     }))
 })
 

@@ -27,6 +27,8 @@ export class InvalidAmount extends Schema.TaggedError<InvalidAmount>("@purser/co
 /** Stripe's documented ceiling of eight digits; accounts with a higher one raise it with `PURSER_MAX_AMOUNT_MINOR`. */
 export const defaultMaximumMinor = 99_999_999
 
+const unitsMax = 18
+
 /** A charge's amount in minor units: a positive safe integer. */
 export const AmountMinor = Schema.Int.pipe(
   Schema.check(Schema.isGreaterThan(0)),
@@ -60,7 +62,7 @@ export class Money extends Schema.Class<Money>("@purser/core/Money")({
   static fromDecimal(text: string, currency: Currency, options?: MoneyOptions): Result.Result<Money, InvalidAmount> {
     const { exponent } = currencyRule(currency)
     const mark = options?.decimalMark ?? "."
-    const match = (mark === "." ? /^(\d{1,18})(?:\.(\d+))?$/ : /^(\d{1,18})(?:,(\d+))?$/).exec(text)
+    const match = (mark === "." ? /^(\d+)(?:\.(\d+))?$/ : /^(\d+)(?:,(\d+))?$/).exec(text)
     if (match === null) {
       return refuse("NotANumber", text, currency, `expected plain digits with "${mark}" as the decimal mark, no sign, symbol, space or grouping`)
     }
@@ -68,6 +70,8 @@ export class Money extends Schema.Class<Money>("@purser/core/Money")({
     if (decimals.length > exponent) {
       return refuse("TooManyDigits", text, currency, `${currency} has ${exponent} decimals, ${decimals.length} were given`)
     }
+    // No sum of money has more digits; however many there are, they are not worked with.
+    if (units!.length > unitsMax) return tooMuch(text, currency, options)
     return check(BigInt(units! + decimals.padEnd(exponent, "0")), text, currency, options)
   }
 
@@ -89,14 +93,15 @@ export class Money extends Schema.Class<Money>("@purser/core/Money")({
 const refuse = (reason: InvalidAmount["reason"], text: string, currency: Currency, hint: string) =>
   Result.fail(new InvalidAmount({ reason, text, currency, hint }))
 
+/** A higher ceiling than the safe integers would let an amount through that a number cannot hold. */
+const maximumOf = (options: MoneyOptions | undefined) => BigInt(Math.floor(Math.min(options?.maximumMinor ?? defaultMaximumMinor, Number.MAX_SAFE_INTEGER)))
+const tooMuch = (text: string, currency: Currency, options: MoneyOptions | undefined) =>
+  refuse("AboveMaximum", text, currency, `the largest amount is ${Money.formatMinor(maximumOf(options), currency)}`)
+
 const check = (minor: bigint, text: string, currency: Currency, options: MoneyOptions | undefined): Result.Result<Money, InvalidAmount> => {
   const rule = currencyRule(currency)
-  // A higher ceiling than the safe integers would let an amount through that a number cannot hold.
-  const maximum = BigInt(Math.floor(Math.min(options?.maximumMinor ?? defaultMaximumMinor, Number.MAX_SAFE_INTEGER)))
   if (minor <= 0n) return refuse("NotPositive", text, currency, "must be more than zero")
-  if (minor > maximum) {
-    return refuse("AboveMaximum", text, currency, `the largest amount is ${Money.formatMinor(maximum, currency)}`)
-  }
+  if (minor > maximumOf(options)) return tooMuch(text, currency, options)
   if (minor % BigInt(rule.stepMinor) !== 0n) {
     return refuse("NotAMultiple", text, currency, `must be a multiple of ${Money.formatMinor(rule.stepMinor, currency)}`)
   }

@@ -10,7 +10,7 @@ const decimals: ReadonlyArray<readonly [text: string, code: string, expected: nu
   ["19.99", "usd", 1999], ["8.20", "usd", 820], ["67.96", "usd", 6796], ["522.56", "usd", 52256], ["1.005", "usd", "TooManyDigits"],
   ["19.9", "usd", 1990], ["19", "usd", 1900], ["0.50", "usd", 50], ["0.49", "usd", "BelowMinimum"], ["0.00", "usd", "NotPositive"], ["0", "usd", "NotPositive"],
   ["00019.99", "usd", 1999], ["999999.99", "usd", 99_999_999], ["1000000.00", "usd", "AboveMaximum"], ["999999999999999999", "usd", "AboveMaximum"],
-  ["9999999999999999999", "usd", "NotANumber"], ["5000", "jpy", 5000], ["5000.50", "jpy", "TooManyDigits"], ["5000.0", "jpy", "TooManyDigits"],
+  ["9999999999999999999", "usd", "AboveMaximum"], [`${"9".repeat(10_000)}.99`, "usd", "AboveMaximum"], ["9999999999999999999.999", "usd", "TooManyDigits"], ["5000", "jpy", 5000], ["5000.50", "jpy", "TooManyDigits"], ["5000.0", "jpy", "TooManyDigits"],
   ["1.000", "kwd", 1000], ["1.230", "kwd", 1230], ["1.23", "kwd", 1230], ["1.234", "kwd", "NotAMultiple"], ["5", "isk", 500], ["5.00", "ugx", 500], ["5.50", "isk", "NotAMultiple"],
   ...["", " ", ".", "1.", ".5", "-1", "+1", "1e3", "1E3", "0x10", "1,000", "1,000.00", "1 000", "1_000", "1'000", "($30.00)", "30.00-", "$30.00", "12,50", "NaN", "Infinity",
     "1\u00a0000", "1\u202f234.50", "١٢", "１２", "12\n", "\ufeff12", "12.50 ", "1.2.3"].map((text) => [text, "usd", "NotANumber"] as const)

@@ -26,7 +26,15 @@ const Ledger = ({ difference: { ledger } }: { readonly difference: Difference })
 const Stripe = ({ difference: { objects } }: { readonly difference: Difference }) =>
   objects.length === 0 ? <span className="dim">no object</span> : <span className="both">{objects.map(({ amountMinor, currency, id, status }) => <span key={id}><State state={status} /> <Amount minor={amountMinor} code={currency} /> <Id id={id} head={14} /></span>)}</span>
 
-const Last = ({ last }: { readonly last: Reconciliation }) => {
+/** What is to be said where nothing differs: nothing on both sides is not the same as something that agrees. */
+const sameOf = ({ report, state }: Reconciliation): string =>
+  state === "running" ? "No difference so far."
+    : state === "failed" ? "No difference was found before it failed."
+    : report !== null && report.rows === 0 && report.ours === 0 ? "Nothing of this period is on either side."
+    : "Both sides say the same."
+
+/** The last comparison. */
+export const Last = ({ last }: { readonly last: Reconciliation }) => {
   const { report } = last
   return (
     <>
@@ -41,7 +49,7 @@ const Last = ({ last }: { readonly last: Reconciliation }) => {
           <Fact name="Remain">{count(report.remaining)}</Fact>
         </dl>
       )}
-      {last.differences.length === 0 ? <Nothing>{last.state === "running" ? "No difference so far." : "Both sides say the same."}</Nothing> : (
+      {last.differences.length === 0 ? <Nothing>{sameOf(last)}</Nothing> : (
         <Table label="Differences" rows={last.differences} keyOf={({ chargeKey, kind, objects }) => `${kind} ${chargeKey} ${objects.map(({ id }) => id).join(" ")}`} columns={[
           { name: "Difference", show: ({ kind }) => <b>{explainKind[kind] ?? words(kind)}</b> },
           { name: "Customer", show: ({ chargeKey, customerId, ledger }) => ledger === null ? customerId ?? <span className="dim">–</span> : <a href={to("charges", chargeKey)}>{customerId}</a> },

@@ -5,7 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
 import { ActRefused } from "../../api/ConsoleError.ts"
 import { countsMax } from "../../LiveFeed.ts"
-import { away, makePerform } from "../perform.ts"
+import { away, changedOr, makePerform } from "../perform.ts"
 
 /** Lines of each list; who has more works on these first. */
 const linesMax = 200
@@ -55,5 +55,5 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "attention", Effect.fnUntr
         )))
     .handle("discardLetters", ({ payload: { digests, reason } }) =>
       perform({ act: "discard dead letters", subject: digests.length === 1 ? digests[0]! : `${digests.length} letters`, reason, detail: digests.map((digest) => digest.slice(0, 12)).join(" ") }, () =>
-        Effect.mapBoth(letters.discard(digests), { onFailure: away, onSuccess: (count) => `${count} thrown away` })))
+        Effect.mapBoth(letters.discard(digests), { onFailure: away, onSuccess: (count) => changedOr(count > 0, `${count} thrown away`, "no such letter is kept") })))
 }))

@@ -1,5 +1,5 @@
 /** Differences between the ledger and the processor, both ways, and the objects that belong to no charge. */
-import { type BillingPeriod, Sightings } from "@purser/core"
+import { Sightings } from "@purser/core"
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
@@ -22,8 +22,7 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "reconcile", Effect.fnUntr
       perform({ act: dryRun ? "compare" : "reconcile", subject: billingPeriod, reason }, (actor) =>
         Option.isNone(desk)
           ? Effect.fail(new ActRefused({ message: "this console has no key to Stripe (PURSER_STRIPE_KEY): use the command" }))
-          // The period is compared with what rows and objects say, word for word.
-          : Effect.as(desk.value.reconcile({ billingPeriod: billingPeriod as BillingPeriod, sinceMs, dryRun }, { actor, reason }), "the comparison has begun")))
+          : Effect.as(desk.value.reconcile({ billingPeriod, sinceMs, dryRun }, { actor, reason }), "the comparison has begun")))
     .handle("unlist", ({ payload: { id, reason } }) =>
       perform({ act: "take off the list", subject: id, reason }, (actor) =>
         Effect.flatMap(Effect.mapError(sightings.unlist(id, `${actor}: ${reason}`), away), (did) =>
