@@ -7,6 +7,7 @@ import { Schema } from "effect"
 import { BillingPeriod } from "./BillingPeriod.ts"
 import { type ChargeKey, chargeKeyOf } from "./ChargeKey.ts"
 import { Currency } from "./Currency.ts"
+import { makeBeside } from "./internal/beside.ts"
 import { idProblem } from "./internal/idProblem.ts"
 import { AmountMinor } from "./Money.ts"
 
@@ -19,7 +20,7 @@ export const OpaqueId = Schema.String.pipe(Schema.check(Schema.makeFilter((id: s
 export const Revision = Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 1, maximum: 1000 })))
 
 // A key is asked for at every step of a charge; beside the request and not in it, so that two requests stay equal.
-const keys = new WeakMap<ChargeRequest, ChargeKey>()
+const keys = makeBeside<ChargeRequest, ChargeKey>()
 
 /**
  * A charge request. `item` tells several charges of one customer and period apart; `paymentMethod` is a Stripe id, and
@@ -42,10 +43,10 @@ export class ChargeRequest extends Schema.Class<ChargeRequest>("@purser/core/Cha
 }) {
   /** The idempotency key of this request's identity. */
   get chargeKey(): ChargeKey {
-    const known = keys.get(this)
+    const known = keys.of(this)
     if (known !== undefined) return known
     const key = chargeKeyOf(this)
-    keys.set(this, key)
+    keys.put(this, key)
     return key
   }
 }
