@@ -5,9 +5,9 @@
  * names of workers and of deliveries are part of nothing that a payment depends on. The broker is `Broker`.
  */
 import { type ChargeClient, ChargeServer, type TransportError } from "@purser/core"
-import { type Config, type Duration, Effect, Fiber, Queue, type Scope } from "effect"
+import { type Config, type Duration, Effect, Fiber, type Scope } from "effect"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
-import type { OpenCarrier } from "./internal/carrier.ts"
+import { hearing, type OpenCarrier } from "./internal/carrier.ts"
 import { chargeClient, charges, speaking, textRequests } from "./internal/chargeClient.ts"
 import { makeChargeReplies } from "./internal/chargeReplies.ts"
 import { heartbeatMsOf } from "./internal/heartbeat.ts"
@@ -61,7 +61,8 @@ const makeWindow = Effect.fnUntraced(function*(options: MajordomoClientOptions, 
   const settings = settingsOf(options)
   const timeoutMs = millis(options.requestTimeout ?? "30 seconds")
   const service = options.service ?? defaultService
-  const open: OpenCarrier = Effect.fnUntraced(function*(peers) {
+  const open: OpenCarrier = Effect.fnUntraced(function*(peers, listener) {
+    const hear = hearing(listener)
     const socket = yield* openZmqSocket(zmq, {
       kind: "dealer",
       seals: options.form !== "plain",
@@ -70,16 +71,10 @@ const makeWindow = Effect.fnUntraced(function*(options: MajordomoClientOptions, 
       sendTimeoutMs: timeoutMs,
       // What is unsent when a life ends has been given up, or is sent again by the next one.
       lingerMs: 0,
-      peersChange: announced !== undefined
+      peersChange: announced !== undefined,
+      hear: (batch, more) => hear(bodiesOf(batch), more)
     })
-    const incoming = yield* Queue.bounded<Frames, never>(1024)
-    yield* Queue.takeAll(socket.incoming).pipe(
-      Effect.flatMap((batch) => Queue.offerAll(incoming, bodiesOf(batch))),
-      Effect.forever,
-      Effect.ignore,
-      Effect.forkScoped
-    )
-    return { client: socket.routingId, send: (text: string) => socket.send(mdp.request(service, timeoutMs, [text])), incoming, reach: socket.reach, admission: socket.admission }
+    return { client: socket.routingId, send: (text: string) => socket.send(mdp.request(service, timeoutMs, [text])), reach: socket.reach, admission: socket.admission }
   })
   return {
     ...windowOf(options),

@@ -6,7 +6,7 @@ import type { ChargeClient, ChargeServer, TransportError } from "@purser/core"
 import { type Config, Effect, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
-import { carrierSend } from "./internal/carrier.ts"
+import { carrierSend, hearing } from "./internal/carrier.ts"
 import { chargeClient, charges } from "./internal/chargeClient.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
 import { loadZeromq } from "./internal/native.ts"
@@ -46,10 +46,10 @@ const makeClient = Effect.fnUntraced(function*(
     ...charges,
     label: endpoint.address,
     addresses: announced?.current ?? Effect.succeed([endpoint]),
-    open: (peers) =>
+    open: (peers, listener) =>
       Effect.map(
-        openZmqSocket(zmq, { kind: "pair", endpoints: peers, settings, sendTimeoutMs: timeoutMs, lingerMs: 0 }),
-        (socket) => ({ client: randomUUID(), send: carrierSend(socket), incoming: socket.incoming, reach: socket.reach })
+        openZmqSocket(zmq, { kind: "pair", endpoints: peers, settings, sendTimeoutMs: timeoutMs, lingerMs: 0, hear: hearing(listener) }),
+        (socket) => ({ client: randomUUID(), send: carrierSend(socket), reach: socket.reach })
       ),
     timeoutMs,
     retry: options.retry ?? defaultRetry(3),

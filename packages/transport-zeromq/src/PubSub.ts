@@ -13,6 +13,7 @@ import { parseEndpoint } from "./Endpoint.ts"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
 import { chargeClient, charges } from "./internal/chargeClient.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
+import { makeEar } from "./internal/ear.ts"
 import { senderOf } from "./internal/frameSeal.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { speakWithOneVoice } from "./internal/oneVoice.ts"
@@ -28,7 +29,7 @@ import { defaultRetry, type PatternServerOptions, type WindowClientOptions } fro
 
 export type { MessageSchema, Received, SubscriptionOptions, TypedPublisher, TypedPubSubOptions }
 
-/** What a publishing client takes. Requests are joined by up to 16 into one frame. */
+/** What a publishing client takes. Requests are joined by up to 64 into one frame. */
 export interface PubSubClientOptions extends WindowClientOptions {
   /** Where this client takes answers in; one of its own. Needed where workers are on other machines, else a free one. */
   readonly returnEndpoint?: string | undefined
@@ -69,7 +70,7 @@ const makeClient = Effect.fnUntraced(function*(
   // A name of its own for each life: in one process nobody reconnects to a name.
   const own = options.returnEndpoint === undefined && back.address.startsWith("inproc://")
   const limits = windowOf(options)
-  const joinMax = Math.min(options.joinMax ?? 16, joinLimit)
+  const joinMax = Math.min(options.joinMax ?? 64, joinLimit)
   const wire = yield* wireOf(options)
   const window = yield* makeWindowClient({
     ...limits,
@@ -83,6 +84,7 @@ const makeClient = Effect.fnUntraced(function*(
       wire,
       timeoutMs,
       joinMax,
+      window: limits.window,
       workersMin: Math.max(1, options.workersMin ?? 1),
       back: () => ({ ...back, address: own ? defaultReturnAddress(endpoints) ?? back.address : back.address })
     }),
@@ -115,8 +117,17 @@ const makeServer = Effect.fnUntraced(function*(
       // A client tells workers apart by it, so that one that answers twice does not count as two.
       const speaker = randomUUID()
       const returns = yield* openReturns({ zmq, settings, allowPlain, acknowledge, label, producersMax: options.producersMax ?? 64, speaker })
-      const subscriber = yield* openServerSocket(zmq, { kind: "subscriber", endpoints, settings, announced })
+      const ear = makeEar()
+      const subscriber = yield* openServerSocket(zmq, { kind: "subscriber", endpoints, settings, announced, hear: ear.hear })
       return {
+        direct: {
+          listen: ear.listen,
+          open: (frames) => {
+            const { publicKey, refused } = senderOf(frames)
+            const back = refused === null && frames.length > 1 ? returns.known(frames[0]!.toString("utf8"), publicKey) : undefined
+            return back === undefined ? undefined : { _tag: "Arrival", back, payload: frames.slice(1) }
+          }
+        },
         incoming: subscriber.incoming,
         flush: returns.flush,
         open: (frames) =>

@@ -12,7 +12,7 @@ import { randomUUID } from "node:crypto"
 import { parseEndpoint } from "./Endpoint.ts"
 import { type AnnouncedAddresses } from "./internal/addresses.ts"
 import { chargeClient, charges, speaking, textRequests } from "./internal/chargeClient.ts"
-import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
+import { carrierSend, hearing, type OpenCarrier } from "./internal/carrier.ts"
 import { makeChargeServer } from "./internal/chargeServer.ts"
 import { makeEar } from "./internal/ear.ts"
 import { senderOf } from "./internal/frameSeal.ts"
@@ -63,11 +63,11 @@ const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, a
     return yield* unusable(given, "workers are told this address: it must be bound, and name one interface")
   }
 
-  const open: OpenCarrier = Effect.fnUntraced(function*(peers) {
+  const open: OpenCarrier = Effect.fnUntraced(function*(peers, listener) {
     // A name of its own for each life, as the other transports give by a port: in one process nobody reconnects to a name.
     const own = options.returnEndpoint === undefined && back.address.startsWith("inproc://")
     const address = own ? defaultReturnAddress(endpoints) ?? back.address : back.address
-    const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [{ ...back, address }], settings, sendTimeoutMs: 0, lingerMs: 0 })
+    const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [{ ...back, address }], settings, sendTimeoutMs: 0, lingerMs: 0, hear: hearing(listener) })
     const push = yield* openZmqSocket(zmq, {
       kind: "push",
       seals: options.form !== "plain",
@@ -79,7 +79,7 @@ const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, a
       peersChange: announced !== undefined
     })
     const send = options.form === "plain" ? carrierSend(push) : carrierSend(push, pull.bound[0]!)
-    return { client: randomUUID(), send, incoming: pull.incoming, reach: push.reach, admission: push.admission }
+    return { client: randomUUID(), send, reach: push.reach, admission: push.admission }
   })
   const limits = windowOf(options)
   return {

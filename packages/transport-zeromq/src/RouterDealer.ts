@@ -9,7 +9,7 @@ import type { ChargeClient, TransportError } from "@purser/core"
 import { type Config, Effect, type Scope } from "effect"
 import type { AnnouncedAddresses } from "./internal/addresses.ts"
 import { chargeClient, charges, speaking, textRequests } from "./internal/chargeClient.ts"
-import { carrierSend, type OpenCarrier } from "./internal/carrier.ts"
+import { carrierSend, hearing, type OpenCarrier } from "./internal/carrier.ts"
 import { loadZeromq } from "./internal/native.ts"
 import { labelOf, millis, readEndpoints, settingsOf, unusable, windowOf, wireOf } from "./internal/patternOptions.ts"
 import { serveApp } from "./internal/replyServer.ts"
@@ -42,7 +42,7 @@ const makeWindow = Effect.fnUntraced(function*(options: RouterDealerClientOption
   const zmq = yield* loadZeromq
   const settings = settingsOf(options)
   const timeoutMs = millis(options.requestTimeout ?? "30 seconds")
-  const open: OpenCarrier = (peers) =>
+  const open: OpenCarrier = (peers, listener) =>
     Effect.map(
       openZmqSocket(zmq, {
         kind: "dealer",
@@ -52,9 +52,10 @@ const makeWindow = Effect.fnUntraced(function*(options: RouterDealerClientOption
         sendTimeoutMs: timeoutMs,
         // What is unsent when a life ends has been given up, or is sent again by the next one.
         lingerMs: 0,
-        peersChange: announced !== undefined
+        peersChange: announced !== undefined,
+        hear: hearing(listener)
       }),
-      (socket) => ({ client: socket.routingId, send: carrierSend(socket), incoming: socket.incoming, reach: socket.reach, admission: socket.admission })
+      (socket) => ({ client: socket.routingId, send: carrierSend(socket), reach: socket.reach, admission: socket.admission })
     )
   return {
     ...windowOf(options),

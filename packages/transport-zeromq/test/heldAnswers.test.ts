@@ -22,7 +22,7 @@ const busy = refuses(new Backpressure({ endpoint: "w", window: 1 }))
 const closing = refuses(new PeerUnreachable({ endpoint: "w", detail: "closing" }))
 
 const holding = (workers: number) => {
-  const held = makeHeldAnswers<string>({ reached: () => workers, all: () => workers })
+  const held = makeHeldAnswers<string>({ reached: () => workers, all: () => workers, window: 2 })
   held.publish({ id: "1", body: "b", sentAtMs: 1000, deadlineMs: 1000 })
   return held
 }
@@ -68,7 +68,7 @@ describe("which of several answers is the answer", () => {
   })
 
   it("is not \"another worker has it\" while a worker that is not connected may be the other one", () => {
-    const counts = { reached: () => 2, all: () => 3 }
+    const counts = { reached: () => 2, all: () => 3, window: 2 }
     const held = makeHeldAnswers<string>(counts)
     held.publish({ id: "1", body: "b", sentAtMs: 1000, deadlineMs: 1000 })
     assert.isUndefined(held.take("a", inProgress))
@@ -82,7 +82,7 @@ describe("which of several answers is the answer", () => {
 
   it("is not settled early because a worker went away, and not withheld beyond the deadline", () => {
     let workers = 2
-    const held = makeHeldAnswers<string>({ reached: () => workers, all: () => workers })
+    const held = makeHeldAnswers<string>({ reached: () => workers, all: () => workers, window: 2 })
     held.publish({ id: "1", body: "b", sentAtMs: 1000, deadlineMs: 1000 })
     workers = 1
     assert.isUndefined(held.take("a", inProgress))

@@ -108,7 +108,7 @@ describe("PubSub for any schema", () => {
         [["a", 1, 128], ["a", 129, 128], ["a", 257, 44], ["b", 1, 1], ["a", 301, 300]]
       )
       const got = yield* Effect.forEach(Array.from({ length: 302 }), () => Queue.take(received))
-      assert.deepStrictEqual(got, [...numbers.map((n) => ["a", n]), ["b", 1], ["a", 300]].map(([topic, message]) => ({ _tag: "Message", topic, message })))
+      assert.deepStrictEqual(got, [...numbers.map((n) => ["a", n] as const), ["b", 1] as const, ["a", 300] as const].map(([topic, message]) => ({ _tag: "Message" as const, topic, message })))
     }), 60_000)
 
   it.live("counts what it missed of a frame, and calls an envelope unreadable that holds nothing", () =>

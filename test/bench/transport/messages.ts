@@ -1,5 +1,5 @@
 /** The JSON that every program of this comparison moves, and how the two sides of one are told apart. */
-import { type ChargeRequest, Succeeded } from "@purser/core"
+import { type AmountMinor, checkedRequest, type ChargeRequest, Succeeded } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Schema } from "effect"
 
@@ -40,9 +40,21 @@ export const replyTo = ({ amount_minor }: Order) => ({
   amount_received: amount_minor
 })
 
-/** One charge, and the outcome of a handler that takes the money. */
-// As a sender of usual charges makes it: nobody has allowed a period that has not begun.
-export const chargeOf = (index: number): ChargeRequest => chargeFor(`cust_${index}`, "2026-07", { amountMinor: 1000 + index, allowFuture: false })
+/**
+ * One charge, made as a run makes it of a row that it has checked, and the outcome of a handler that takes the money. Like the
+ * objects of raw zeromq.js it is made when it is sent: many that are made before are a burden of their own.
+ */
+const usual = chargeFor("cust", "2026-07")
+export const chargeOf = (index: number): ChargeRequest =>
+  checkedRequest({
+    namespace: usual.namespace,
+    customerId: `cust_${index}`,
+    billingPeriod: usual.billingPeriod,
+    amountMinor: 1000 + index as AmountMinor,
+    currency: usual.currency,
+    stripeCustomerId: `cus_cust_${index}`,
+    paymentMethod: "pm_card_visa"
+  })
 export const paid = ({ amountMinor, chargeKey }: ChargeRequest) =>
   new Succeeded({
     chargeKey,

@@ -29,7 +29,7 @@ if (side === "server") {
 } else {
   await (isRaw
     ? connectRaw(pattern, program, endpoint, back).then(measured)
-    : Effect.runPromise(Effect.scoped(Effect.flatMap(connectOurs(pattern, program, endpoint, back, Math.max(count, warm)), (run) => Effect.promise(() => measured((n) => Effect.runPromise(run(n))))))))
+    : Effect.runPromise(Effect.scoped(Effect.flatMap(connectOurs(pattern, program, endpoint, back), (run) => Effect.promise(() => measured((n) => Effect.runPromise(run(n))))))))
   await heard()
   process.exit(0)
 }

@@ -8,15 +8,14 @@
  */
 import type { ChargeReply, ReplyItem } from "@purser/core"
 import { Result } from "effect"
+import { placeIn } from "./ids.ts"
 
-/** A request that was published and has no answer yet. `body` is what was sent, to be sent again to who joins. */
+/** A request that was published and has no answer yet, under an id of `makePlaces`. `body` is what was sent, to be sent again to who joins. */
 export interface Publication<Body> {
   readonly id: string
   readonly body: Body
   readonly sentAtMs: number
   readonly deadlineMs: number
-  /** Whether an answer speaks of this request; one that does not is passed on as one to what is unknown. */
-  readonly fits?: ((reply: ChargeReply) => boolean) | undefined
 }
 
 /** Collects answers. */
@@ -34,7 +33,8 @@ export interface HeldAnswers<Body> {
 
 interface Entry<Body> {
   readonly publication: Publication<Body>
-  readonly answers: Map<string, ReplyItem>
+  /** Of workers that gave no fact, if any. */
+  answers: Map<string, ReplyItem> | undefined
   /** The most workers that there were while it waited. */
   workers: number
 }
@@ -50,44 +50,66 @@ const isUnknown = ({ reply }: ReplyItem): boolean => Result.isFailure(reply) && 
 const best = (answers: ReadonlyArray<ReplyItem>): ReplyItem =>
   answers.find((answer) => isUnknown(answer) && !isInProgress(answer)) ?? answers.find(isUnknown) ?? answers[0]!
 
-/** How many workers there are; infinite when it cannot be known. */
-export interface WorkerCounts {
+/** How many workers there are, infinite when it cannot be known, and what their answers speak of. */
+export interface HeldAnswersOptions<Body> {
   /** Those that can be reached now. */
   readonly reached: () => number
   /** Those that there may be. */
   readonly all: () => number
+  /** Whether an answer speaks of what was published; one that does not is passed on as one to what is unknown. Default: it does. */
+  readonly fits?: ((body: Body, reply: ChargeReply) => boolean) | undefined
+  /** Places that ids name: what takes the place of something before has no use for its answers. */
+  readonly window: number
 }
 
 /** Makes it empty. */
-export const makeHeldAnswers = <Body>({ all, reached }: WorkerCounts): HeldAnswers<Body> => {
-  const entries = new Map<string, Entry<Body>>()
+export const makeHeldAnswers = <Body>({ all, fits, reached, window }: HeldAnswersOptions<Body>): HeldAnswers<Body> => {
+  // Places and no map by ids, as the window has them and for its reason.
+  const places: Array<Entry<Body> | undefined> = []
+  let count = 0
+  const entryOf = (id: string) => {
+    const entry = places[placeIn(id, window)]
+    return entry?.publication.id === id ? entry : undefined
+  }
+  const remove = ({ publication: { id } }: Entry<Body>) => {
+    places[placeIn(id, window)] = undefined
+    count--
+  }
+  const entries = () => places.filter((entry) => entry !== undefined)
   return {
-    publish: (publication) => void entries.set(publication.id, { publication, answers: new Map(), workers: reached() }),
+    publish: (publication) => {
+      const place = placeIn(publication.id, window)
+      while (places.length <= place) places.push(undefined)
+      if (places[place] === undefined) count++
+      places[place] = { publication, answers: undefined, workers: reached() }
+    },
     take: (worker, item) => {
-      const entry = entries.get(item.id)
-      if (entry === undefined || entry.publication.fits?.(item.reply) === false) return item
+      const entry = entryOf(item.id)
+      if (entry === undefined || fits?.(entry.publication.body, item.reply) === false) return item
       if (isDecisive(item)) {
-        entries.delete(item.id)
+        remove(entry)
         return item
       }
+      entry.answers ??= new Map()
       entry.answers.set(worker, item)
       entry.workers = Math.max(entry.workers, reached(), 1)
       const answers = [...entry.answers.values()]
       if (answers.length < (answers.some(isInProgress) ? Math.max(entry.workers, all()) : entry.workers)) return undefined
-      entries.delete(item.id)
+      remove(entry)
       return best(answers)
     },
     due: (nowMs) => {
       const released: Array<ReplyItem> = []
-      for (const { answers, publication: { deadlineMs, id, sentAtMs } } of entries.values()) {
-        if (answers.size > 0 && nowMs >= sentAtMs + deadlineMs * 0.9) {
+      for (const entry of entries()) {
+        const { answers, publication: { deadlineMs, sentAtMs } } = entry
+        if (answers !== undefined && nowMs >= sentAtMs + deadlineMs * 0.9) {
           released.push(best([...answers.values()]))
-          entries.delete(id)
-        } else if (nowMs >= sentAtMs + deadlineMs) entries.delete(id)
+          remove(entry)
+        } else if (nowMs >= sentAtMs + deadlineMs) remove(entry)
       }
       return released
     },
-    open: () => [...entries.values()].map(({ publication }) => publication),
-    size: () => entries.size
+    open: () => entries().map(({ publication }) => publication),
+    size: () => count
   }
 }

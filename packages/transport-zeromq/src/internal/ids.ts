@@ -17,6 +17,19 @@ export const makeIds = (): () => string => {
   return () => `${own}${count++}`
 }
 
+/** The place among so many that an id of `makePlaces` names, whoever made it: by the number behind its last point. -1 where it names none. */
+export const placeIn = (id: string, limit: number): number => {
+  const from = id.lastIndexOf(".") + 1
+  if (id.length === from) return -1
+  let number = 0
+  for (let at = from; at < id.length; at++) {
+    const digit = id.charCodeAt(at) - 48
+    if (digit < 0 || digit > 9) return -1
+    number = number * 10 + digit
+  }
+  return number % limit
+}
+
 /** What waits for answers by its id. */
 export interface Places<A extends { id: string }> {
   /** Gives an item a place and an id that none of this maker or another one had. */
@@ -37,16 +50,7 @@ export const makePlaces = <A extends { id: string }>(limit: number): Places<A> =
   const places: Array<A | undefined> = []
   const free: Array<number> = []
   let count = 0
-  const placeOf = (id: string): number => {
-    if (id.length === own.length || !id.startsWith(own)) return -1
-    let number = 0
-    for (let at = own.length; at < id.length; at++) {
-      const digit = id.charCodeAt(at) - 48
-      if (digit < 0 || digit > 9) return -1
-      number = number * 10 + digit
-    }
-    return number % limit
-  }
+  const placeOf = (id: string): number => id.startsWith(own) ? placeIn(id, limit) : -1
   const get = (id: string) => {
     const item = places[placeOf(id)]
     return item?.id === id ? item : undefined

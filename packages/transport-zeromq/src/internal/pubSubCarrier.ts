@@ -3,9 +3,11 @@
  *
  * PUB/SUB loses what is published before a subscription has arrived. An XPUB hears of each subscription, so that a worker
  * that joins gets at once what has no answer yet, instead of at the next deadline.
+ *
+ * Answers are read here, once, and go on to the window as plain callbacks.
  */
-import type { ChargeRequest, WireCodec } from "@purser/core"
-import { type Cause, Clock, Effect, Latch, Queue, Result } from "effect"
+import type { ChargeRequest, ReplyItem, WireCodec } from "@purser/core"
+import { Clock, Effect, Latch, Queue, Result } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Endpoint } from "../Endpoint.ts"
 import type { SocketSettings } from "../SocketSettings.ts"
@@ -24,6 +26,7 @@ export interface PubSubCarrierOptions {
   readonly back: () => Endpoint
   readonly timeoutMs: number
   readonly joinMax: number
+  readonly window: number
   /** Workers that there are at least, for clients that cannot see them because a forwarder stands between. */
   readonly workersMin: number
 }
@@ -32,10 +35,10 @@ export interface PubSubCarrierOptions {
 const spokeMax = 1000
 
 /** Opens one life. */
-export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier<ChargeRequest> => Effect.fnUntraced(function*(peers) {
+export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier<ChargeRequest, ReplyItem> => Effect.fnUntraced(function*(peers, listener) {
   const { joinMax, settings, timeoutMs, wire, zmq } = options
   const client = randomUUID()
-  const incoming = yield* Queue.unbounded<Frames, Cause.Done>()
+  const clock = yield* Clock.Clock
   const busy = yield* Latch.make(false)
 
   // Workers that bind: one for each connection that is up, where that can be seen. Workers that connect: one for each
@@ -43,22 +46,57 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier<Ch
   const up = new Set<string>()
   let subscriptions = 0
   let connects = peers.filter(({ attach }) => attach === "connect")
+  const inProcess = () => connects.filter(({ address }) => address.startsWith("inproc://")).length
+  let withoutEvents = inProcess()
   const binds = peers.some(({ attach }) => attach === "bind")
   const connected = () =>
     binds && connects.length > 0
       ? Number.POSITIVE_INFINITY
       : binds
       ? subscriptions
-      : connects.filter(({ address }) => address.startsWith("inproc://")).length + up.size
+      : withoutEvents + up.size
   // One connection may lead to several workers, by way of a forwarder: those that spoke lately count too.
   const spoke = new Map<string, number>()
   const reached = () => Math.max(options.workersMin, spoke.size, connected())
   const forget = (nowMs: number) => {
     for (const [worker, atMs] of spoke) if (nowMs - atMs > 3 * timeoutMs) spoke.delete(worker)
   }
-  const held = makeHeldAnswers<SentRequest<ChargeRequest>>({ reached, all: () => Math.max(reached(), connects.length) })
+  const held = makeHeldAnswers<SentRequest<ChargeRequest>>({
+    reached,
+    all: () => Math.max(reached(), connects.length),
+    fits: ({ request }, reply) => answersCharge(request, reply),
+    window: options.window
+  })
 
-  const pull = yield* openZmqSocket(zmq, { kind: "pull", endpoints: [options.back()], settings, sendTimeoutMs: 0, lingerMs: 0 })
+  /** What is held back is nothing that the window has heard. */
+  const pass = (answers: ReadonlyArray<ReplyItem>): void => {
+    if (answers.length > 0) listener.answers(answers)
+  }
+  const answer = (frames: Frames, nowMs: number): void => {
+    const [worker, text] = frames.length === 2 ? [frames[0]!.toString("latin1"), frames[1]!] : ["", frames[0]!]
+    if (spoke.size < spokeMax) spoke.set(worker, nowMs)
+    const replies = wire.decodeReplies(text.toString("utf8"))
+    // The window counts what cannot be read.
+    if (Result.isFailure(replies)) return listener.frames([text])
+    const passed: Array<ReplyItem> = []
+    for (const item of replies.success) {
+      const one = held.take(worker, item)
+      if (one !== undefined) passed.push(one)
+    }
+    pass(passed)
+  }
+  const pull = yield* openZmqSocket(zmq, {
+    kind: "pull",
+    endpoints: [options.back()],
+    settings,
+    sendTimeoutMs: 0,
+    lingerMs: 0,
+    hear: (batch, more) => {
+      const nowMs = clock.currentTimeMillisUnsafe()
+      for (const frames of batch) answer(frames, nowMs)
+      more()
+    }
+  })
   const xpub = yield* openZmqSocket(zmq, {
     kind: "xpublisher",
     seals: true,
@@ -80,7 +118,7 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier<Ch
     const open = held.open()
     for (let from = 0; from < open.length; from += joinMax) {
       const items = open.slice(from, from + joinMax)
-        .map(({ body, deadlineMs, sentAtMs }) => ({ ...body, deadlineMs: Math.max(1, deadlineMs - (nowMs - sentAtMs)) }))
+        .map(({ body: { id, request, traceparent }, deadlineMs, sentAtMs }) => ({ id, request, traceparent, deadlineMs: Math.max(1, deadlineMs - (nowMs - sentAtMs)) }))
       yield* Effect.ignore(publish(wire.encodeRequests(client, items)))
     }
   })
@@ -95,31 +133,13 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier<Ch
     Effect.forkScoped
   )
 
-  const pass = (items: ReturnType<typeof held.due>) =>
-    items.length === 0 ? Effect.void : Queue.offer(incoming, [Buffer.from(wire.encodeReplies(items))])
-  const answer = (nowMs: number) => (frames: Frames) =>
-    Effect.suspend(() => {
-      const [worker, text] = frames.length === 2 ? [frames[0]!.toString("latin1"), frames[1]!] : ["", frames[0]!]
-      const replies = wire.decodeReplies(text.toString("utf8"))
-      if (spoke.size < spokeMax) spoke.set(worker, nowMs)
-      // The window counts what cannot be read.
-      if (Result.isFailure(replies)) return Queue.offer(incoming, [text])
-      const passed = replies.success.map((item) => held.take(worker, item))
-      // Mostly one worker says all there is to say: its frame goes on as it came.
-      return passed.every((item, index) => item === replies.success[index]) ? Queue.offer(incoming, [text]) : pass(passed.filter((item) => item !== undefined))
-    })
-  yield* Queue.takeAll(pull.incoming).pipe(
-    Effect.flatMap((batch) => Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.forEach(batch, answer(nowMs), { discard: true }))),
-    Effect.forever,
-    Effect.ensuring(Queue.end(incoming)),
-    Effect.ignore,
-    Effect.forkScoped
-  )
   yield* Effect.sleep(Math.min(100, Math.max(1, timeoutMs / 20))).pipe(
     Effect.andThen(Clock.currentTimeMillis),
     Effect.tap((nowMs) => Effect.sync(() => forget(nowMs))),
-    Effect.flatMap((nowMs) => pass(held.due(nowMs))),
-    Effect.andThen(Effect.suspend(() => held.size() === 0 ? Latch.close(busy) : Effect.void)),
+    Effect.map((nowMs) => pass(held.due(nowMs))),
+    Effect.andThen(Effect.sync(() => {
+      if (held.size() === 0) busy.closeUnsafe()
+    })),
     (turn) => Effect.andThen(busy.await, turn),
     Effect.forever,
     Effect.forkScoped
@@ -127,20 +147,18 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier<Ch
 
   return {
     client,
-    incoming,
     admission: xpub.admission,
     reach: (endpoints) => {
       connects = endpoints.filter(({ attach }) => attach === "connect")
+      withoutEvents = inProcess()
       return xpub.reach(endpoints)
     },
     send: (text, requests) =>
-      Effect.gen(function*() {
-        const sentAtMs = yield* Clock.currentTimeMillis
-        for (const { deadlineMs, id, request, traceparent } of requests) {
-          held.publish({ id, body: { id, deadlineMs, request, traceparent }, sentAtMs, deadlineMs, fits: (reply) => answersCharge(request, reply) })
-        }
-        Latch.openUnsafe(busy)
-        yield* publish(text)
+      Effect.suspend(() => {
+        const sentAtMs = clock.currentTimeMillisUnsafe()
+        for (const body of requests) held.publish({ id: body.id, body, sentAtMs, deadlineMs: body.deadlineMs })
+        busy.openUnsafe()
+        return publish(text)
       })
   }
 })

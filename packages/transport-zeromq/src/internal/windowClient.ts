@@ -28,7 +28,13 @@ export interface ClientWire<Req, A, E> {
   readonly decodeReplies: (
     text: string,
     questions?: ReadonlyArray<{ readonly id: string; readonly request: Req }>
-  ) => Result.Result<ReadonlyArray<{ readonly id: string; readonly reply: ReplyOf<A, E> }>, TransportError>
+  ) => Result.Result<ReadonlyArray<AnswerOf<A, E>>, TransportError>
+}
+
+/** An answer, and whose. */
+export interface AnswerOf<A, E> {
+  readonly id: string
+  readonly reply: ReplyOf<A, E>
 }
 
 /** Limits of a window, and what it needs to speak. */
@@ -36,7 +42,7 @@ export interface WindowClientSettings<Req, A, E> {
   readonly wire: ClientWire<Req, A, E>
   readonly label: string
   readonly addresses: Addresses
-  readonly open: OpenCarrier<Req>
+  readonly open: OpenCarrier<Req, AnswerOf<A, E>>
   readonly timeoutMs: number
   readonly retry: Schedule.Schedule<unknown, unknown>
   readonly window: number
@@ -159,16 +165,10 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
 
     const rest = (errand: Entry) => restErrand(errand, settings.retry, clock.currentTimeMillisUnsafe(), label, (reason) => fail(errand, reason))
     const stray = Metric.update(ZmqMetrics.strayReplies, 1)
-    const receive = (frames: Frames): void => {
+    const answered = (answers: ReadonlyArray<AnswerOf<A, E>>): void => {
       silentSinceMs = undefined
       silenceMs = (settings.silencesMax ?? 0) * timeoutMs
-      // A server may answer under the empty delimiter of a REQ peer.
-      const body = frames.length === 2 && frames[0]!.length === 0 ? frames[1]! : frames[0]!
-      const replies = wire.decodeReplies(body.toString("utf8"))
-      if (Result.isFailure(replies)) {
-        return void run(Effect.andThen(stray, Effect.logWarning("a reply cannot be read", replies.failure.message)))
-      }
-      for (const { id, reply } of replies.success) {
+      for (const { id, reply } of answers) {
         const errand = errands.get(id)
         if (errand === undefined || settings.fits?.(errand.request, reply) === false) run(stray)
         else if (Result.isFailure(reply) && reply.failure instanceof TransportError && reply.failure.isRetryable) {
@@ -176,6 +176,14 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
           if (errand.phase === "sent") run(rest(errand))
         } else settle(errand, reply)
       }
+    }
+    const receive = (frames: Frames): void => {
+      // A server may answer under the empty delimiter of a REQ peer.
+      const body = frames.length === 2 && frames[0]!.length === 0 ? frames[1]! : frames[0]!
+      const replies = wire.decodeReplies(body.toString("utf8"))
+      if (Result.isSuccess(replies)) return answered(replies.success)
+      answered([])
+      run(Effect.andThen(stray, Effect.logWarning("a reply cannot be read", replies.failure.message)))
     }
     const refused = (carrier: Carrier<Req>, detail: string): void => {
       silentSinceMs = undefined
@@ -187,7 +195,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
         run(rest(errand))
       }
     }
-    const carriers = yield* makeCarriers(settings.addresses, settings.open, receive, refused)
+    const carriers = yield* makeCarriers(settings.addresses, settings.open, { frames: receive, answers: answered }, refused)
 
     const sendFrame = Effect.fnUntraced(function*(some: ReadonlyArray<Entry>) {
       const carrier = yield* carriers.current
