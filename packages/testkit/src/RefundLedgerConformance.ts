@@ -9,7 +9,7 @@ import {
 import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { chargeFor } from "./chargeFor.ts"
-import { claimedAndAttached, declined, longMs, many, settle as settleCharge, succeeded } from "./internal/ledgerSteps.ts"
+import { attachTo, claimedAndAttached, declined, longMs, many, settle as settleCharge, succeeded } from "./internal/ledgerSteps.ts"
 import { StoreClock } from "./StoreClock.ts"
 
 const period = "2026-10"
@@ -238,7 +238,10 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger 
         const [event] = yield* ledger.events(request.chargeKey)
         assert.match(event!.detail!, /ada.*right price/)
 
-        const charge = yield* claimedAndAttached(request, "pi_rev")
+        const answer = yield* ledger.claim(request, "w1", { object: { id: "one:rev", paymentMethod: "pm_card_visa" } })
+        const charge = answer._tag === "Claimed" ? answer.charge : assert.fail(answer._tag)
+        assert.deepStrictEqual([charge.state, charge.paymentIntentId], ["claimed", null], "no claim of what is billed anew names an object")
+        yield* attachTo(charge, "pi_rev")
         yield* settleCharge(charge, succeeded(request.chargeKey, "pi_rev", 900), "pi_rev")
         assert.strictEqual((yield* again(chargeKey, 900))._tag, "Present")
         assert.strictEqual((yield* again(chargeKey, 800))._tag, "NotRefunded")

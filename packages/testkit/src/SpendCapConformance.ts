@@ -43,6 +43,8 @@ export const suite = <E>(name: string, layer: Layer.Layer<SpendCap, E>): void =>
           ...scope, expectedMinor: 999n, headroomPercent: 110, capMinor: 1098n, reservedMinor: 0n, reservations: 0, closed: false
         })
         assert.deepStrictEqual({ ...(yield* open(scope, 999n, 110)) }, { ...first })
+        const wider = yield* Effect.flip(open(scope, 999n, 120))
+        assert.deepInclude({ ...wider.reason }, { _tag: "CapAlreadyOpen", capMinor: 1098, requestedMinor: 1198 })
         const error = yield* Effect.flip(open(scope, 1000n, 110))
         assert.deepInclude({ ...error.reason }, { _tag: "CapAlreadyOpen", capMinor: 1098, requestedMinor: 1100 })
         assert.strictEqual((yield* cap.report(scope.billingPeriod)).length, 1)

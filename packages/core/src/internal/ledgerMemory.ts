@@ -18,6 +18,7 @@ export interface MemoryRow {
   attempt: number
   paymentIntentId: string | null
   paymentMethod: string | null
+  /** As later deliveries are told it. */
   outcome: ChargeOutcome | null
   epoch: number
   leaseUntilMs: number
@@ -154,7 +155,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     const actual = chargeTerms(request)
     if (!sameTerms(expected, actual)) return { _tag: "Conflict", expected, actual }
     if (row.quarantine !== null) return { _tag: "Quarantined", detail: row.quarantine }
-    if (!isOpen(row)) return { _tag: "AlreadySettled", outcome: asAlreadySettled(row.outcome!) }
+    if (!isOpen(row)) return { _tag: "AlreadySettled", outcome: row.outcome! }
     if (row.leaseUntilMs > now()) return { _tag: "InProgress", leaseLeftMs: row.leaseUntilMs - now() }
     rows.set(chargeKey, row)
     if (row.state !== "planned") return { _tag: "Claimed", charge: takeOver(row, worker, principal) }
@@ -175,13 +176,13 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       const proved = success && row.paymentIntentId !== null && row.paymentIntentId === input.paymentIntentId && row.state !== "succeeded"
       const ours = owns(row, input.lease) && row.attempt === input.attempt
       if (!proved && !ours) {
-        return isOpen(row) ? { _tag: "LeaseLost" } : { _tag: "Recorded", outcome: asAlreadySettled(row.outcome!) }
+        return isOpen(row) ? { _tag: "LeaseLost" } : { _tag: "Recorded", outcome: row.outcome! }
       }
       const from = row.state
       const to = stateOf[input.outcome._tag]
       row.leaseUntilMs = to === "processing" ? now() + (input.pollAfterMs ?? 0) : 0
       if (from === to) return { _tag: "Recorded", outcome: input.outcome }
-      row.outcome = input.outcome
+      row.outcome = asAlreadySettled(input.outcome)
       row.releaseDue = movedNothing(input.outcome)
       row.dunningDue = to === "declined"
       row.settledAtMs = to === "processing" ? null : now()
@@ -258,7 +259,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         const row = rows.get(chargeKey)
         if (row === undefined || row.quarantine !== null || (row.state !== "processing" && row.state !== "requires_action")) return undefined
         if (row.state === "processing") return takeOver(row, worker)
-        row.outcome = new Processing({ chargeKey, alreadySettled: false, paymentIntentId: row.paymentIntentId! })
+        row.outcome = new Processing({ chargeKey, alreadySettled: true, paymentIntentId: row.paymentIntentId! })
         row.settledAtMs = null
         return take(row, worker, "processing", "its object has moved on")
       }),
@@ -268,9 +269,8 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         const found = rows.get(chargeKey)
         const before = revisedIdentity(request)
         const revises = before === undefined ? null : chargeKeyOf(before)
-        if (found === undefined && revises !== null) {
-          if (rows.get(revises)?.state !== "succeeded" || [...rows.values()].some((other) => other.revises === revises)) return undefined
-        }
+        // No other row bills the same one anew: its key would be this one.
+        if (found === undefined && revises !== null && rows.get(revises)?.state !== "succeeded") return undefined
         const row = found ?? newRow(request, chargeKey, revises)
         const isFree = row.state === "planned" || row.state === "rejected" || row.state === "declined"
           || (row.state === "claimed" && row.leaseUntilMs <= now())
@@ -281,7 +281,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         if (row.state === "rejected" || row.state === "declined") row.attempt += 1
         row.paymentIntentId = paymentIntentId
         row.paymentMethod = paymentMethod
-        row.outcome = new Processing({ chargeKey, alreadySettled: false, paymentIntentId })
+        row.outcome = new Processing({ chargeKey, alreadySettled: true, paymentIntentId })
         row.releaseDue = false
         row.dunningDue = false
         row.settledAtMs = null

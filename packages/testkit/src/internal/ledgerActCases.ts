@@ -118,6 +118,7 @@ export const actCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void =
       yield* settle(charges[1]!, succeeded(requests[1]!.chargeKey, "pi_r1", 99_999_998))
       yield* settle(charges[2]!, declined(requests[2]!.chargeKey, null))
       yield* ledger.quarantine(charges[3]!.lease, "look")
+      yield* mustClaim(chargeFor("report-0", "2019-W08"))
       const totals = (yield* ledger.report(own)).toSorted((a, b) => a.state.localeCompare(b.state))
       const base = { billingPeriod: own, currency: "usd" }
       assert.deepStrictEqual(totals.map((total) => ({ ...total })), [

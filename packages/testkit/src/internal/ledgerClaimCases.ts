@@ -1,10 +1,10 @@
 /** Who gets a charge: claims, conflicts, take-over, fencing, attach. */
-import { Ledger, Principal } from "@purser/core"
+import { Ledger, Principal, Processing } from "@purser/core"
 import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { chargeFor } from "../chargeFor.ts"
 import { StoreClock } from "../StoreClock.ts"
-import { assertTrail, attachTo, claim, claimedAndAttached, longMs, mustClaim, mustFind, period, rejected, settle, succeeded, tags } from "./ledgerSteps.ts"
+import { assertTrail, attachTo, claim, claimedAndAttached, common, longMs, mustClaim, mustFind, period, rejected, settle, succeeded, tags } from "./ledgerSteps.ts"
 
 /** Adds the cases to a suite. */
 export const claimCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void => {
@@ -68,6 +68,7 @@ export const claimCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
   it.effect("answers a claim of a held charge with the time that is left", () =>
     Effect.gen(function*() {
       const request = chargeFor("held", period)
+      yield* StoreClock.advance(longMs)
       const charge = yield* mustClaim(request)
       const answer = yield* claim(request, "w2")
       assert.strictEqual(answer._tag, "InProgress")
@@ -145,12 +146,14 @@ export const claimCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
   it.effect("lets another worker resume after the lease, with a new epoch and the first claim's time", () =>
     Effect.gen(function*() {
       const request = chargeFor("takeover", period)
+      yield* StoreClock.advance(longMs)
       const first = yield* claimedAndAttached(request, "pi_takeover")
       yield* StoreClock.advance(longMs)
       const second = yield* mustClaim(request, "w2")
       assert.deepStrictEqual([second.resumed, second.state, second.paymentIntentId, second.paymentMethod], [true, "attached", "pi_takeover", "pm_card_visa"])
       assert.isAbove(second.lease.epoch, first.lease.epoch)
       assert.isAtLeast(second.sinceFirstClaimMs, longMs)
+      assert.approximately(second.sinceFirstClaimMs, longMs, 60_000)
       assert.approximately(second.firstClaimedAtMs, first.firstClaimedAtMs, 1)
       yield* assertTrail(request.chargeKey)
     }))
@@ -203,18 +206,27 @@ export const claimCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
 
   it.effect("freezes a method with the same object again where there is none yet, once and for its holder only", () =>
     Effect.gen(function*() {
+      const ledger = yield* Ledger
       const request = chargeFor("freeze", period, { paymentMethod: null })
       const old = yield* mustClaim(request)
       yield* attachTo(old, "pi_freeze", null)
       yield* StoreClock.advance(longMs)
       const now = yield* mustClaim(request, "w2")
       assert.isNull(now.paymentMethod)
-      for (const [holder, method] of [[old, "pm_old"], [now, "pm_first"], [now, "pm_second"]] as const) {
+      for (const [holder, method] of [[old, "pm_old"], [now, null], [now, "pm_first"], [now, "pm_second"]] as const) {
         assert.deepStrictEqual(yield* attachTo(holder, "pi_freeze", method), { _tag: "Attached" })
       }
       yield* StoreClock.advance(longMs)
-      assert.strictEqual((yield* mustClaim(request, "w3")).paymentMethod, "pm_first")
-      yield* assertTrail(request.chargeKey)
+      const last = yield* mustClaim(request, "w3")
+      assert.strictEqual(last.paymentMethod, "pm_first")
+      assert.deepStrictEqual((yield* assertTrail(request.chargeKey)).map(({ detail, worker }) => [worker, detail]).slice(-4), [
+        ["w1", "pi_freeze"], ["w2", "taken over"], ["w2", "pi_freeze"], ["w3", "taken over"]
+      ])
+      const waiting = yield* mustClaim(chargeFor("freeze-late", period, { paymentMethod: null }))
+      yield* attachTo(waiting, "pi_freeze_late", null)
+      yield* settle(waiting, new Processing({ ...common(waiting.lease.chargeKey), paymentIntentId: "pi_freeze_late" }), "pi_freeze_late", longMs)
+      assert.deepStrictEqual(yield* attachTo(waiting, "pi_freeze_late", "pm_late"), { _tag: "Attached" })
+      assert.isNull((yield* ledger.takeWaiting(waiting.lease.chargeKey, "w2"))?.paymentMethod, "with what it was asked for is over")
     }))
 
   it.effect("refuses an attach of another generation", () =>
@@ -224,5 +236,7 @@ export const claimCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
       const answer = yield* ledger.attach({ lease: charge.lease, generation: 2, paymentIntentId: "pi_2", paymentMethod: null })
       assert.strictEqual(answer._tag, "Lost")
       assert.strictEqual((yield* mustFind(charge.lease.chargeKey)).state, "claimed")
+      yield* attachTo(charge, "pi_1")
+      assert.deepStrictEqual(yield* attachTo({ ...charge, generation: 2 }, "pi_1"), { _tag: "Lost", winnerId: "pi_1" }, "nor with the same object")
     }))
 }

@@ -70,13 +70,17 @@ export const settleCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): voi
       }
     }))
 
-  it.effect("takes no payment of an unnamed object for a proof, and renews nothing that is over", () =>
+  it.effect("takes no payment of an unnamed or another object for a proof, and renews nothing that is over", () =>
     Effect.gen(function*() {
       const ledger = yield* Ledger
       const unnamed = yield* mustClaim(chargeFor("unnamed", period))
       yield* StoreClock.advance(longMs)
       yield* mustClaim(unnamed.request, "w2")
       assert.deepStrictEqual(yield* settle(unnamed, succeeded(unnamed.lease.chargeKey, "pi_unnamed"), null), { _tag: "LeaseLost" })
+      const named = yield* claimedAndAttached(chargeFor("named-other", period), "pi_named")
+      yield* StoreClock.advance(longMs)
+      yield* mustClaim(named.request, "w2")
+      assert.deepStrictEqual(yield* settle(named, succeeded(named.lease.chargeKey, "pi_other"), "pi_other"), { _tag: "LeaseLost" })
       const over = yield* claimedAndAttached(chargeFor("over", period), "pi_over")
       yield* settle(over, succeeded(over.lease.chargeKey, "pi_over"), "pi_over")
       assert.isFalse(yield* ledger.renew({ lease: over.lease, generation: 1, paymentIntentId: "pi_over" }))

@@ -1,5 +1,5 @@
 /** The trail of a charge, word by word: every store tells the same story of the same life, since reports and people read it. */
-import { Ledger, Principal, RequiresAction } from "@purser/core"
+import { Canceled, Ledger, Principal, RequiresAction } from "@purser/core"
 import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { chargeFor } from "../chargeFor.ts"
@@ -84,15 +84,16 @@ export const trailCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
   it.effect("tells a payment that came after a refusal, and one that was found", () =>
     Effect.gen(function*() {
       const ledger = yield* Ledger
-      const late = chargeFor("trail-late", period)
-      const charge = yield* mustClaim(late)
-      yield* attachTo(charge, "pi_trail_late")
-      yield* settle(charge, declined(late.chargeKey, "pi_trail_late"), "pi_trail_late")
-      yield* settle(charge, succeeded(late.chargeKey, "pi_trail_late"), "pi_trail_late")
-      assert.deepStrictEqual((yield* told(late)).slice(2), [
-        ["attached", "declined", "w1", 1, "no funds"],
-        ["declined", "succeeded", "w1", 1, "late success after declined"]
-      ])
+      const refusals = { declined, rejected, canceled: (key: Request["chargeKey"], id: string) => new Canceled({ ...common(key), paymentIntentId: id, detail: "by hand" }) }
+      for (const [state, refusal] of Object.entries(refusals)) {
+        const late = chargeFor(`trail-late-${state}`, period)
+        const id = `pi_trail_late_${state}`
+        const charge = yield* mustClaim(late)
+        yield* attachTo(charge, id)
+        yield* settle(charge, refusal(late.chargeKey, id), id)
+        yield* settle(charge, succeeded(late.chargeKey, id), id)
+        assert.deepStrictEqual((yield* told(late)).at(-1), [state, "succeeded", "w1", 1, `late success after ${state}`])
+      }
       const found = chargeFor("trail-found", period)
       yield* ledger.adopt({ request: found, paymentIntentId: "pi_trail_found", paymentMethod: null, worker: "reconcile" })
       yield* StoreClock.advance(longMs)

@@ -1,5 +1,5 @@
 /** Charges that wait outside, taken over when their object has moved on; and rows by their period. */
-import { type ChargeKey, Declined, Ledger, Processing, RequiresAction } from "@purser/core"
+import { Canceled, type ChargeKey, Declined, Ledger, Processing, RequiresAction } from "@purser/core"
 import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { chargeFor } from "../chargeFor.ts"
@@ -49,6 +49,7 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
         const taken = yield* take(chargeKey)
         const meanwhile = yield* claim(taken.request)
         assert.strictEqual(meanwhile._tag === "AlreadySettled" ? meanwhile.outcome._tag : meanwhile._tag, "Processing")
+        assert.deepStrictEqual({ ...(yield* mustFind(chargeKey)).outcome }, { ...processing(chargeKey, id), alreadySettled: true })
         const fact = outcome === "succeeded" ? succeeded(chargeKey, id) : outcome === "declined" ? declined(chargeKey, id) : waits(chargeKey, id)
         assert.strictEqual((yield* settle(taken, fact, id))._tag, "Settled")
         assert.strictEqual((yield* mustFind(chargeKey)).state, outcome)
@@ -100,6 +101,7 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       for (;;) {
         const rows = yield* ledger.page(requests[0]!.billingPeriod, after, 3)
         keys.push(...rows.map((row) => row.chargeKey))
+        assert.isAtMost(rows.length, 3)
         assert.isTrue(rows.every((row) => row.request.billingPeriod === requests[0]!.billingPeriod && row.state === "claimed"))
         if (rows.length < 3) break
         after = rows.at(-1)!.chargeKey
@@ -118,6 +120,7 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       assert.deepStrictEqual(
         [taken?.state, taken?.paymentIntentId, taken?.attempt, taken?.resumed, taken?.request.customerId], ["processing", "pi_adopt_new", 1, true, "adopt-new"]
       )
+      assert.deepStrictEqual({ ...(yield* mustFind(chargeKey)).outcome }, { ...processing(chargeKey, "pi_adopt_new"), alreadySettled: true })
       const again = yield* claim(request)
       assert.strictEqual(again._tag === "AlreadySettled" ? again.outcome._tag : again._tag, "Processing", "a request of it is answered, not charged")
       // The adopter dies: whoever takes over finds a charge that waits for its object.
@@ -140,6 +143,9 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       const left = yield* mustClaim(chargeFor("adopt-left", period))
       assert.isUndefined(yield* adopt(left.request, "pi_adopt_left"), "its worker holds it")
       yield* StoreClock.advance(longMs)
+      const brief = yield* mustClaim(chargeFor("adopt-brief", period))
+      yield* StoreClock.advance(brief.leaseLeftMs)
+      assert.strictEqual((yield* adopt(brief.request, "pi_adopt_brief"))?.paymentIntentId, "pi_adopt_brief", "in the moment in which its lease ends")
       assert.strictEqual((yield* adopt(left.request, "pi_adopt_left"))?.paymentIntentId, "pi_adopt_left")
       assert.strictEqual((yield* attachTo(left, "pi_other"))._tag, "Lost")
       yield* assertTrail(left.lease.chargeKey)
@@ -153,7 +159,7 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       assert.strictEqual((yield* adopt(bank.request, "pi_adopt_bank"))?.attempt, 2)
     }))
 
-  it.effect("adopts into nothing that names an object, has other terms or waits for a person", () =>
+  it.effect("adopts into nothing that names an object, has other terms, waits for a person or was canceled by one", () =>
     Effect.gen(function*() {
       const ledger = yield* Ledger
       const attached = yield* claimedAndAttached(chargeFor("adopt-attached", period), "pi_adopt_own")
@@ -163,8 +169,10 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       const held = yield* mustClaim(chargeFor("adopt-held", period))
       yield* settle(held, rejected(held.lease.chargeKey))
       yield* ledger.quarantine(held.lease, "a person looks")
+      const ended = yield* mustClaim(chargeFor("adopt-ended", period))
+      yield* settle(ended, new Canceled({ ...common(ended.lease.chargeKey), paymentIntentId: null, detail: "by hand" }))
       const otherTerms = [{ amountMinor: 999 }, { currency: "eur" }, { stripeCustomerId: "cus_other" }].map((terms) => [other, chargeFor("adopt-terms", period, terms)] as const)
-      for (const [row, request] of [[attached, attached.request] as const, ...otherTerms, [held, held.request] as const]) {
+      for (const [row, request] of [[attached, attached.request] as const, ...otherTerms, [held, held.request] as const, [ended, ended.request] as const]) {
         const before = yield* ledger.events(row.lease.chargeKey)
         assert.isUndefined(yield* adopt(request, "pi_adopt_none"))
         assert.deepStrictEqual(yield* ledger.events(row.lease.chargeKey), before)
@@ -183,7 +191,11 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       yield* settle(paid!, succeeded(first.chargeKey, "pi_adopt_r0"), "pi_adopt_r0")
       const taken = yield* adopt(revision, "pi_adopt_r1")
       assert.deepStrictEqual([taken?.request.revision, taken?.request.amountMinor, taken?.state], [1, 900, "processing"])
-      yield* settle(taken!, succeeded(revision.chargeKey, "pi_adopt_r1"), "pi_adopt_r1")
+      assert.isTrue(yield* ledger.renew({ lease: taken!.lease, generation: 1, paymentIntentId: "pi_adopt_r1" }))
+      yield* StoreClock.advance(longMs)
+      const anew = yield* adopt(revision, "pi_adopt_r2")
+      assert.deepStrictEqual([anew?.paymentIntentId, anew?.generation], ["pi_adopt_r2", 2], "its own row stands in nobody's way")
+      yield* settle(anew!, succeeded(revision.chargeKey, "pi_adopt_r2"), "pi_adopt_r2")
       const row = yield* ledger.find(revision.chargeKey)
       assert.deepStrictEqual([row?.revises, row?.state, row?.request.revision], [first.chargeKey, "succeeded", 1])
       assert.isUndefined(yield* adopt(revision, "pi_adopt_again"))
@@ -198,6 +210,7 @@ export const waitCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void 
       yield* mustClaim(other)
       yield* mustClaim(chargeFor("namespaces-2", "2031-03", { namespace: "one@acct_1" }))
       yield* mustClaim(chargeFor("namespaces", "2031-03", { namespace: "two" }))
+      yield* StoreClock.advance(1000)
       const last = yield* mustClaim(chargeFor("namespaces", "2031-04", { namespace: "three" }))
       assert.deepStrictEqual((yield* ledger.namespaces(other.billingPeriod)).toSorted(), ["one@acct_1", "two"])
       const events = yield* ledger.events(last.lease.chargeKey)
