@@ -17,6 +17,7 @@ import * as Migrations from "./Migrations.ts"
 import { adaptClient } from "./internal/adaptClient.ts"
 import { explain, labelOfUrl, placeOf, secretsOf } from "./internal/connectionUrl.ts"
 import { acquireDirectoryLock } from "./internal/directoryLock.ts"
+import { tooOld } from "./internal/nodeVersion.ts"
 import { PgliteHub } from "./internal/pglite/PgliteHub.ts"
 
 /** What the layers of a database provide. */
@@ -107,9 +108,17 @@ const loadCluster = Effect.tryPromise({
 const unavailableAs = (database: string) => (error: { readonly detail: string }) =>
   Effect.fail(new DatabaseUnavailable({ database, detail: error.detail, isRetryable: false }))
 
+/** Said before anything else is tried, since what an old Node lacks is met by chance, and in words about that. */
+const ensureNode = (database: string) =>
+  Effect.suspend(() => {
+    const detail = tooOld(process.versions.node)
+    return detail === undefined ? Effect.void : unavailableAs(database)({ detail })
+  })
+
 const openEmbedded = Effect.fnUntraced(function*(options: EmbeddedOptions, withSchema: boolean) {
   const label = `pglite in ${options.dataDir}`
   const unavailable = unavailableAs(label)
+  yield* ensureNode(label)
   yield* acquireDirectoryLock(options.dataDir, "db").pipe(
     Effect.catchTags({
       LockHeld: ({ owner }) => Effect.fail(new DatabaseInUse({ dataDir: options.dataDir, ...owner })),
@@ -122,12 +131,14 @@ const openEmbedded = Effect.fnUntraced(function*(options: EmbeddedOptions, withS
 
 const openMemory = Effect.fnUntraced(function*(archive: Buffer | undefined) {
   const label = "pglite in memory"
+  yield* ensureNode(label)
   const open = Effect.flatMap(loadCluster, ({ openEmptyCluster, openMemoryCluster }) => archive === undefined ? openEmptyCluster : openMemoryCluster(archive))
   return yield* connectPglite(label, {}, yield* Effect.catch(open, unavailableAs(label)))
 })
 
 const openUrl = Effect.fnUntraced(function*(url: Redacted.Redacted, options: PoolOptions) {
   const label = yield* labelOfUrl(url)
+  yield* ensureNode(label)
   // Said beside the URL, since spans name the server by these fields alone.
   const pool = poolConfig(options)
   const silentMs = Duration.toMillis(Duration.fromInputUnsafe(options.silentTransaction ?? "5 seconds"))

@@ -10,8 +10,8 @@ import { Effect, Schema } from "effect"
 import type { Buffer } from "node:buffer"
 import { randomUUID } from "node:crypto"
 import * as Fs from "node:fs"
-import { open } from "node:fs/promises"
 import * as Path from "node:path"
+import { promisify } from "node:util"
 import { DurableNodeFs, startParams } from "./DurableNodeFs.ts"
 import { loadSchemaSeed, loadSeed } from "./seed.ts"
 import { readTar } from "./tar.ts"
@@ -52,11 +52,14 @@ const unpack = (archive: Buffer, folder: string) => {
   return { files, folders }
 }
 
+/** By descriptors: where yarn stands in for the file system (Plug'n'Play), a handle of `fs/promises` cannot be flushed. */
+const [openFile, flush, closeFile] = [promisify(Fs.open), promisify(Fs.fsync), promisify(Fs.close)]
+
 /** Flushes written files. Many at a time share a commit of the file system's journal; one after the other each waits for its own. */
 const flushFiles = (files: ReadonlyArray<string>) =>
   Effect.forEach(files, (file) =>
     Effect.tryPromise({
-      try: () => open(file, "r+").then((handle) => handle.sync().finally(() => handle.close())),
+      try: () => openFile(file, "r+").then((descriptor) => flush(descriptor).finally(() => closeFile(descriptor))),
       catch: failed
     }), { concurrency: 64, discard: true })
 
