@@ -22,6 +22,7 @@ import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
 import { holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
 import { type Begun, extrasOf, nothingBegun, Standing } from "./internal/standing.ts"
 import { makeSteps } from "./internal/steps.ts"
+import { underItsRun } from "./internal/underItsRun.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
 const generationsMax = 5
@@ -387,7 +388,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const said = (outcome: ChargeOutcome) => ({ "purser.outcome": stateWord(outcome._tag) })
       return ChargePipeline.of({
         charge: (request) => Tracing.traced("ChargePipeline.charge", whole(charge(request)), Tracing.ofCharge(request), said),
-        resume: (claimed) => Tracing.traced("ChargePipeline.resume", proceed(claimed), Tracing.ofCharge(claimed.request), said),
+        resume: (claimed) => Tracing.traced("ChargePipeline.resume", underItsRun(claimed.request, proceed(claimed)), Tracing.ofCharge(claimed.request), said),
         releaseDue: Effect.fnUntraced(function*(limit) {
           const due = yield* ledger.releaseDue(limit)
           yield* Effect.forEach(due, ({ attempt, chargeKey }) => release(chargeKey, attempt), { concurrency: 64, discard: true })

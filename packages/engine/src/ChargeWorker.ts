@@ -2,9 +2,10 @@
  * A worker: serves charge requests from the transport through the pipeline, and sweeps beside it. It holds no state;
  * a killed one costs a lease.
  */
-import { type ChargeGateway, type ChargeHandler, ChargeServer, ConflictSink, type Ledger, Principal, RunMark, type SpendCap, type TransportError } from "@purser/core"
+import { type ChargeGateway, type ChargeHandler, ChargeServer, ConflictSink, type Ledger, Principal, type SpendCap, type TransportError } from "@purser/core"
 import { Config, Context, Effect, Layer } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
+import { underItsRun } from "./internal/underItsRun.ts"
 import { Sweeper } from "./Sweeper.ts"
 
 /** Requests that say other terms than the ledger holds are kept for a person, where somebody keeps them. */
@@ -14,12 +15,6 @@ const noting = (handler: ChargeHandler, keep: ConflictSink): ChargeHandler =>
       reason._tag !== "ChargeConflict"
         ? Effect.void
         : Effect.flatMap(Principal, (principal) => keep({ chargeKey: request.chargeKey, ...reason.actual, principal })))
-
-/** Log lines about a request name the run that it belongs to, where its sender has said so. */
-const underItsRun = (handler: ChargeHandler): ChargeHandler => (request) => {
-  const runId = RunMark.of(request)
-  return runId === undefined ? handler(request) : Effect.annotateLogs(handler(request), { runId })
-}
 
 /** A worker of the app's transport, ledger, cap and gateway. */
 export class ChargeWorker extends Context.Service<ChargeWorker, {
@@ -34,7 +29,8 @@ export class ChargeWorker extends Context.Service<ChargeWorker, {
       const pipeline = yield* ChargePipeline
       const sweeper = yield* Sweeper
       const sweeps = yield* Config.Boolean("PURSER_SWEEP").pipe(Config.withDefault(true))
-      const serve = server.serve(underItsRun(noting(pipeline.charge, yield* ConflictSink)))
+      const charge = noting(pipeline.charge, yield* ConflictSink)
+      const serve = server.serve((request) => underItsRun(request, charge(request)))
       return ChargeWorker.of({ run: sweeps ? Effect.raceFirst(serve, sweeper.run) : serve })
     })
   )

@@ -7,6 +7,7 @@ import { Config, Context, Duration, Effect, Layer, Metric, Option, Result } from
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { EngineMetrics } from "./EngineMetrics.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
+import { underItsRun } from "./internal/underItsRun.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 import { Refunds, type RefundSweepReport } from "./Refunds.ts"
 
@@ -50,7 +51,7 @@ export class Sweeper extends Context.Service<Sweeper, {
             Effect.tap((result) =>
               Metric.update(EngineMetrics.swept.of(Result.isFailure(result) ? "unsettled" : "settled"), 1).pipe(Effect.andThen(
                 Result.isFailure(result)
-                  ? Effect.annotateLogs(Effect.logWarning(`charge ${charge.lease.chargeKey} stays open: ${result.failure.message}`), { chargeKey: charge.lease.chargeKey })
+                  ? underItsRun(charge.request, Effect.annotateLogs(Effect.logWarning(`charge ${charge.lease.chargeKey} stays open: ${result.failure.message}`), { chargeKey: charge.lease.chargeKey }))
                   : Effect.void
               ))
             )

@@ -11,7 +11,7 @@ import {
 } from "@purser/core"
 import { Array as Arr, type Config, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows, EventRow, eventOf, NamespaceRow, NewestRow, RecordRow, recordOf, requestOf, claimedOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
+import { decodeRows, EventRow, eventOf, NamespaceRow, NewestRow, RecordRow, recordOf, takenOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
 import { isBadInput, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import * as GroupCommit from "./internal/groupCommit.ts"
 import { leaseConfig } from "./internal/leaseConfig.ts"
@@ -143,13 +143,10 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
       query("quarantine", lease.chargeKey, Sql.quarantine, [text(lease.chargeKey), text(lease.worker), text(detail)], Key, () => Effect.void),
     takeExpired: (worker, limit) =>
       query("take expired", null, Sql.takeExpired, [text(worker), integer(limit), double(leaseMs)], TakenRow, (rows) =>
-        Effect.forEach(rows, (row) =>
-          Effect.map(requestOf(row, row.requested_method), (request) => claimedOf(row, request, row.charge_key, worker)))),
+        Effect.forEach(rows, (row) => takenOf(row, worker))),
     takeWaiting: (chargeKey, worker) =>
       query("take waiting", chargeKey, Watch.takeWaiting, [text(chargeKey), text(worker), double(leaseMs)], TakenRow, ([row]) =>
-        row === undefined
-          ? Effect.succeed(undefined)
-          : Effect.map(requestOf(row, row.requested_method), (request) => claimedOf(row, request, row.charge_key, worker))),
+        row === undefined ? Effect.succeed(undefined) : takenOf(row, worker)),
     adopt: ({ paymentIntentId, paymentMethod, request, worker }) => {
       const { chargeKey } = request
       const before = revisedIdentity(request)
@@ -159,9 +156,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
         boolean(request.allowFuture === true), text(worker), text(paymentIntentId), text(paymentMethod), double(leaseMs), integer(request.revision ?? 0),
         text(before === undefined ? null : chargeKeyOf(before))
       ], TakenRow, ([row]) =>
-        row === undefined
-          ? Effect.succeed(undefined)
-          : Effect.map(requestOf(row, row.requested_method), (kept) => ({ ...claimedOf(row, kept, row.charge_key, worker), resumed: true })))
+        row === undefined ? Effect.succeed(undefined) : Effect.map(takenOf(row, worker), (charge) => ({ ...charge, resumed: true })))
     },
     newestEventMs: query("newest event", null, Watch.newestEvent, [], NewestRow, ([row]) => Effect.succeed(row?.at_ms)),
     namespaces: (billingPeriod) =>

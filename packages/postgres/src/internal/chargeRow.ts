@@ -4,7 +4,7 @@
  */
 import {
   Canceled, type ChargeEvent, ChargeKey, type ChargeOutcome, type ChargeRecord, ChargeRequest, type ChargeState, type ClaimedCharge, Declined,
-  Processing, Rejected, RequiresAction, type StateTotal, Succeeded
+  Processing, Rejected, RequiresAction, RunMark, type StateTotal, Succeeded
 } from "@purser/core"
 import { Effect, Schema } from "effect"
 
@@ -151,7 +151,12 @@ export const claimedOf = (row: ClaimedColumns, request: ChargeRequest, chargeKey
 })
 
 /** A row that was taken over. */
-export const TakenRow = Schema.Struct({ ...requestFields, ...claimedFields, requested_method: NullText })
+export const TakenRow = Schema.Struct({ ...requestFields, ...claimedFields, requested_method: NullText, run_id: NullText })
+
+/** A row that was taken over, in the hands of `worker`. */
+export const takenOf = (row: typeof TakenRow.Type, worker: string): Effect.Effect<ClaimedCharge, Schema.SchemaError> =>
+  Effect.map(requestOf(row, row.requested_method), (request) =>
+    claimedOf(row, row.run_id === null ? request : RunMark.on(request, row.run_id), row.charge_key, worker))
 
 /** The time of an event. */
 export const NewestRow = Schema.Struct({ at_ms: Schema.Finite })

@@ -327,6 +327,16 @@ u as (
 e as (${writeEvents("u", "charge_key, event_seq, now, state, state, $2::text, attempt, 'quarantined: ' || $3::text")})
 select charge_key from u`
 
+/**
+ * What a row is read from that was taken over: by whoever took it in `taken`, with `now`. The run that it is a row of, the latest of
+ * several, is for those who read the log.
+ */
+export const takenColumns = (taken: string) => `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
+  payment_method as requested_method, allow_future, revision, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
+  coalesce(attached_payment_method, chosen_payment_method, payment_method) as payment_method,
+  coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${claimedColumns},
+  (select max(r.run_id) from purser.run_rows r where r.charge_key = ${taken}.charge_key) as run_id`
+
 /** worker, limit, lease ms */
 export const takeExpired = `with ${clock},
 f as materialized (
@@ -341,10 +351,7 @@ u as (
   returning c.*, f.ran_out_at, t.now
 ),
 e as (${writeEvents("u", "charge_key, event_seq, now, state, state, lease_worker, attempt, 'taken over'")})
-select charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method as requested_method,
-  allow_future, revision, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
-  coalesce(attached_payment_method, chosen_payment_method, payment_method) as payment_method,
-  coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${claimedColumns}
+select ${takenColumns("u")}
 from u order by ran_out_at, charge_key`
 
 /** keys, states, actor, reason, method or null, attempt or null. A new epoch fences off whoever settled it before. */

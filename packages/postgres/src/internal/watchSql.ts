@@ -3,16 +3,10 @@
  * seen at the processor. Times are the database's.
  */
 import { recordColumns } from "./ledgerReads.ts"
+import { takenColumns } from "./ledgerWrites.ts"
 
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 const atMs = (parameter: string) => `to_timestamp(${parameter}::float8 / 1000)`
-
-/** What a taken row is read from; `now` must be in scope. */
-const takenColumns = `select charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method as requested_method,
-  allow_future, revision, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
-  coalesce(attached_payment_method, chosen_payment_method, payment_method) as payment_method,
-  coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${epochMs("first_claimed_at")} as first_claimed_at_ms,
-  ${epochMs("lease_until - now")} as lease_left_ms, ${epochMs("now - first_claimed_at")} as since_first_claim_ms`
 
 /** key, worker, lease ms. A row that waits for the customer becomes one whose object is being read. */
 export const takeWaiting = `with t as materialized (select purser.now() as now),
@@ -32,7 +26,7 @@ e as (
   select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt,
     case when from_state = 'requires_action' then 'its object has moved on' else 'taken over' end from u
 )
-${takenColumns}
+select ${takenColumns("u")}
 from u`
 
 /**
@@ -74,7 +68,7 @@ e as (
   insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
   select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt, 'paid at the processor as ' || payment_intent_id from w
 )
-${takenColumns}
+select ${takenColumns("w")}
 from w`
 
 /** period, after key, limit */
