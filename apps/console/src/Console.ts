@@ -3,6 +3,7 @@
  * program's own server under a path.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import type { SecretText } from "@purser/core"
 import type { StoreServices } from "@purser/purser"
 import type { DatabaseServices } from "@purser/postgres"
 import { Context, Effect, Layer, type Scope } from "effect"
@@ -25,7 +26,7 @@ import { LiveFeed } from "./LiveFeed.ts"
 import { type PageMissing, WebFiles } from "./WebFiles.ts"
 
 /** What every console stands on; a `ProcessorDesk` and a `VaultRoom` beside it open more. */
-export type ConsoleNeeds = Access | ConsoleStoreServices | StoreServices | DatabaseServices
+export type ConsoleNeeds = Access | SecretText | ConsoleStoreServices | StoreServices | DatabaseServices
 
 const Api = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/openapi.json" }).pipe(
   Layer.provide(Layer.mergeAll(Session.layer, Runs.layer, Charges.layer, Attention.layer, Caps.layer, Workers.layer, Reconcile.layer)),

@@ -3,6 +3,7 @@
  * there is one, and the doors.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import { SecretText } from "@purser/core"
 import { ChargePipeline, PipelineOptions, Reconciler } from "@purser/engine"
 import { Stores } from "@purser/purser"
 import { StripeAccount, StripeGateway } from "@purser/stripe"
@@ -27,6 +28,7 @@ const deskWithKey = Layer.unwrap(Effect.map(Config.option(Config.Redacted("PURSE
 /** The console as the configuration says, behind these doors. */
 export const layerConsole = (access: AccessOptions) =>
   Console.layer.pipe(
+    Layer.provide(SecretText.layer([access.operatorToken, access.viewerToken, access.proofSecret].filter((secret) => secret !== undefined))),
     Layer.provide(Layer.mergeAll(Access.layer(access), ConsoleStores.layer, deskWithKey, RunDesk.layer, VaultRoom.layerConfig)),
     Layer.provideMerge(Stores.layerConfig),
     Layer.provide(NodeServices.layer)

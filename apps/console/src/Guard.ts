@@ -2,9 +2,9 @@
  * What stands before every route: the host that was asked for, and the headers that tell a browser to run nothing but this
  * console's own files, in no other page's frame.
  */
-import { answeredWithin, MetricSeries, plainTextProblem, Tracing } from "@purser/core"
+import { answeredWithin, MetricSeries, plainTextProblem, SecretText, Tracing } from "@purser/core"
 import { Cause, Duration, Effect, Layer, Metric } from "effect"
-import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
 import { Access } from "./Access.ts"
 import { Away, BadRequest, NotAllowed, SignInNeeded } from "./api/ConsoleError.ts"
@@ -66,8 +66,19 @@ const reads = new Set(["GET", "HEAD"])
 /** A store that has not answered by then is away, also for a connection that was open before. Both are below what the page waits for. */
 const patience = { read: Duration.seconds(10), act: Duration.seconds(110) } as const
 
+/** Whatever stranger's text an answer holds, it leaves without secrets: the one place that all of them pass. */
+const withoutSecrets = (hide: SecretText["Service"]["hide"]) => (response: HttpServerResponse.HttpServerResponse) => {
+  const { body } = response
+  if (body._tag !== "Uint8Array") return response
+  const text = new TextDecoder().decode(body.body)
+  const shown = hide(text)
+  return shown === text ? response : HttpServerResponse.setBody(response, HttpBody.text(shown, body.contentType))
+}
+
 /** The doors of the API. */
-export const layerDoor: Layer.Layer<Door, never, Access> = Layer.effect(Door, Effect.map(Access, ({ identify, provesItself }) => {
+export const layerDoor: Layer.Layer<Door, never, Access | SecretText> = Layer.effect(Door, Effect.gen(function*() {
+  const { identify, provesItself } = yield* Access
+  const clean = withoutSecrets((yield* SecretText).hide)
   const admit: typeof Door.Service["cookie"] = (httpEffect, { endpoint }) => {
     const isRead = reads.has(endpoint.method)
     const most = isRead ? patience.read : patience.act
@@ -81,7 +92,7 @@ export const layerDoor: Layer.Layer<Door, never, Access> = Layer.effect(Door, Ef
         if (problem !== undefined) return yield* new NotAllowed({ message: `the name of who acts ${problem}` })
         if (!provesItself(request, visitor)) return yield* new NotAllowed({ message: "the request does not come from this console's own page" })
       }
-      return yield* Effect.provideService(httpEffect, Visitor, visitor)
+      return clean(yield* Effect.provideService(httpEffect, Visitor, visitor))
     })
     return Effect.flatMap(answeredWithin(admitted, most), (answer) =>
       answer === undefined

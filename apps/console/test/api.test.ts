@@ -228,7 +228,7 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
       const sinceMs = Date.now() - 86_400_000
       for (const billingPeriod of ["nonsense", "2026-13"]) {
         const refused = yield* Effect.flip(api.reconcile.start({ payload: { billingPeriod, sinceMs, dryRun: true, reason: "the month's end" } }))
-        assert.deepStrictEqual([refused._tag, /^billing period/.test(refused.message)], ["ActRefused", true], billingPeriod)
+        assert.deepStrictEqual([refused._tag, refused.message.startsWith("billing period")], ["ActRefused", true], billingPeriod)
       }
       yield* api.reconcile.start({ payload: { billingPeriod: "2025-Q3", sinceMs, dryRun: true, reason: "a slip of the hand" } })
       const { last } = yield* Effect.repeat(api.reconcile.get(), { until: ({ last }) => last?.state !== "running" })

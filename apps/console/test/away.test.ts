@@ -1,6 +1,6 @@
 /** A ledger that hangs on connections that are open: nobody waits for it without end, and nobody takes the console for gone. */
 import { assert, describe, it } from "@effect/vitest"
-import { Attention, ChargePause, EventFeed } from "@purser/core"
+import { Attention, ChargePause, EventFeed, SecretText } from "@purser/core"
 import { Context, Effect, Exit, Layer, Queue, Stream } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { HttpApiEndpoint } from "effect/http-api"
@@ -39,7 +39,7 @@ describe("a ledger that hangs", () => {
       // Who may not come in is told at once.
       const stranger = yield* asked("POST", "x", "9 seconds")
       assert.deepInclude(stranger, { _tag: "NotAllowed" })
-    }).pipe(Effect.provide(Layer.provideMerge(layerDoor, Access.layer(open)))))
+    }).pipe(Effect.provide(Layer.provideMerge(layerDoor, Layer.merge(Access.layer(open), SecretText.layer())))))
 
   it.effect("is told to pages that follow, before they take the console for gone, until it answers again", () =>
     Effect.gen(function*() {

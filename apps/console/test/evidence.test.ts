@@ -1,9 +1,10 @@
 /** What a person decides by: a charge's whole story, with who planned it and the ids of Stripe's support; conflicts of every way, one by one and several at once. */
 import { assert, layer } from "@effect/vitest"
-import { ChargeServer, chargeKeyOf, Principal, RunLedger, RunRegistry } from "@purser/core"
+import { ChargeServer, chargeKeyOf, DeadLetters, Principal, RunLedger, RunRegistry } from "@purser/core"
 import { ChargeWorker, Sweeper } from "@purser/engine"
 import { chargeFor } from "@purser/testkit"
 import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { asking, charged, client, locked, openCap, pipeline, secrets, world } from "./support.ts"
 
 const runs = ["one", "two"] as const
@@ -100,6 +101,31 @@ layer(world(locked, { PURSER_SWEEP: "false" }), { timeout: 120_000, excludeTestS
       assert.isNumber(story.conflicts[0]?.resolvedAtMs)
       yield* served("shop-1")
       yield* kept(3)
+    }))
+
+  it.effect("a secret in what a stranger wrote is in no answer, and is kept as it came", () =>
+    Effect.gen(function*() {
+      yield* openCap
+      const ask = yield* asking()
+      const letters = yield* DeadLetters
+      const sql = yield* SqlClient.SqlClient
+      const headers = { authorization: `Bearer ${secrets.operator}` }
+      const others = ["rk_live_51HabcdefGHIJ", `vk_${"0a".repeat(24)}`, "whsec_0123456789abcdef", "hush-hush"]
+      const secretText = `${secrets.stripeKey} ${secrets.viewer} ${others.slice(0, 3).join(" ")} postgres://led:${others[3]}@db/led`
+      // The second one would be cut within the key.
+      const bodies = [`{"api_key":"${secrets.stripeKey}","of":"${secretText}"}`, `${" ".repeat(3990)}${secrets.stripeKey}`].map((text) => new TextEncoder().encode(text))
+      for (const body of bodies) yield* letters.bury({ transport: "req-rep", principal: null, reason: "MalformedMessage", detail: `no such field: ${secretText}`, body })
+      const { chargeKey } = yield* charged("leaky")
+      yield* sql`update purser.charges set quarantine = ${`somebody wrote ${secretText}`} where charge_key = ${chargeKey}`
+      const attention = yield* Effect.repeat(ask("/api/attention", { headers }), { until: ({ json }) => (json["letters"] as ReadonlyArray<unknown>).length === 2 })
+      const answers = [attention, yield* ask(`/api/charges/${chargeKey}`, { headers }), yield* ask("/api/charges?customer=leaky", { headers })]
+      for (const { status, text } of answers) {
+        assert.strictEqual(status, 200)
+        assert.include(text, "somebody wrote [secret]")
+        for (const secret of [...Object.values(secrets), secrets.stripeKey.slice(0, 12), ...others]) assert.notInclude(text, secret)
+      }
+      assert.include(attention.text, "{\\\"api_key\\\":\\\"[secret]")
+      assert.sameDeepMembers((yield* letters.list(10)).map(({ body }) => new TextDecoder().decode(body)), bodies.map((body) => new TextDecoder().decode(body)))
     }))
 
   it.effect("a NUL in a text is the asker's mistake, wherever it stands", () =>

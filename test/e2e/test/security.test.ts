@@ -139,6 +139,16 @@ describe("dead letters", () => {
         const shown = yield* at.purser(["dead-letters", "show", worst.digest.slice(0, 10)])
         assert.include(shown.stdout, "\\u001b[31mnot JSON")
         assert.notInclude(shown.stdout, "\u001b")
+        // Whoever sends a key has it kept, and nobody shown.
+        const key = "rk_live_51HabcdefGHIJ"
+        yield* Effect.promise(() => push.send(`{"api_key":"${key}","v":"\u00e9"}`))
+        const secret = yield* at.purser(["dead-letters", "list", "--json", "--limit", "1"]).pipe(
+          Effect.map(({ stdout }) => (JSON.parse(stdout) as ReadonlyArray<{ readonly digest: string; readonly body: string; readonly sizeBytes: number }>)[0]!),
+          Effect.repeat({ until: ({ body }) => Buffer.from(body, "base64").toString().includes("api_key"), schedule: Schedule.spaced("100 millis") })
+        )
+        const hidden = "{\"api_key\":\"[secret]\",\"v\":\"\u00e9\"}"
+        assert.deepStrictEqual([Buffer.from(secret.body, "base64").toString(), secret.sizeBytes], [hidden, Buffer.byteLength(hidden) + key.length - "[secret]".length])
+        assert.include((yield* at.purser(["dead-letters", "show", secret.digest])).stdout, hidden)
         const discarded = yield* at.purser(["dead-letters", "discard", worst.digest])
         assert.include(discarded.stdout, "1 thrown away")
         const run = yield* at.purser(["run", "bills.csv", "--json", "--workers", "0", "--transport", "push-pull"], { PURSER_ENDPOINT: endpoint })

@@ -1,5 +1,5 @@
 /** What waits for a person, and the acts that end the waiting. */
-import { Attention, ChargeKey, DeadLetters } from "@purser/core"
+import { Attention, ChargeKey, DeadLetters, SecretText } from "@purser/core"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
@@ -13,14 +13,16 @@ const linesMax = 200
 const graceMs = 60_000
 const textMax = 4000
 
-/** A stranger's bytes as text: what is no printable character is escaped. */
-const printable = (body: Uint8Array) => JSON.stringify(Buffer.from(body).subarray(0, textMax).toString("utf8")).slice(1, -1).replaceAll("\\\"", "\"")
+/** A stranger's bytes as text: what is no printable character is escaped. Secrets are hidden before it is cut: half of one is not known. */
+const printable = (hide: SecretText["Service"]["hide"]) => (body: Uint8Array) =>
+  JSON.stringify(hide(Buffer.from(body).toString("utf8")).slice(0, textMax)).slice(1, -1).replaceAll("\\\"", "\"")
 
 /** The handlers of the group. */
 export const layer = HttpApiBuilder.group(ConsoleApi, "attention", Effect.fnUntraced(function*(handlers) {
   const attention = yield* Attention
   const letters = yield* DeadLetters
   const perform = yield* makePerform
+  const textOf = printable((yield* SecretText).hide)
   const orNothing = (moved: Effect.Effect<boolean, { readonly message: string }>, nothing: string, text: string) =>
     Effect.flatMap(Effect.mapError(moved, away), (did) => did ? Effect.succeed(text) : Effect.fail(new ActRefused({ message: nothing })))
 
@@ -35,7 +37,7 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "attention", Effect.fnUntr
         unresolved: attention.unresolved(graceMs, linesMax),
         quarantined: attention.quarantined("", linesMax),
         conflicts: attention.conflicts(null, linesMax),
-        letters: Effect.map(letters.list(linesMax), (kept) => kept.map(({ body, ...letter }) => ({ ...letter, text: printable(body) })))
+        letters: Effect.map(letters.list(linesMax), (kept) => kept.map(({ body, ...letter }) => ({ ...letter, text: textOf(body) })))
       }).pipe(Effect.mapError(away)))
     .handle("keepCharge", ({ payload: { line, reason, runId } }) => keepCharge({ runId, line }, reason))
     .handle("keepCharges", ({ payload: { conflicts, reason } }) =>
