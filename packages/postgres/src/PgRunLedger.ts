@@ -37,7 +37,7 @@ const TotalRow = Schema.Struct({
   covered_minor: Schema.String,
   present: Schema.BigInt
 })
-const GrownRow = Schema.Struct({ rows: Schema.BigInt, known: Schema.Finite })
+const KnownRow = Schema.Struct({ known: Schema.Finite })
 const LockRow = Schema.Struct({ planned: Schema.Boolean })
 const PlanRow = Schema.Struct({ planned: Schema.BigInt, rows: Schema.BigInt })
 const LineRow = Schema.Struct({ ...requestFields, payment_method: NullText, line: Schema.Int })
@@ -67,6 +67,9 @@ const rowOf = (row: typeof LineRow.Type): Effect.Effect<RunRow, Schema.SchemaErr
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
+  /** Rows that this process has staged, by run, as long as they are not planned. To count them in the table would be to read them once more. */
+  const staged = new Map<string, number>()
+  const forget = (runId: string) => Effect.sync(() => staged.delete(runId))
 
   const send = (operation: string, statement: string, params: ReadonlyArray<unknown>): Effect.Effect<void, LedgerError> =>
     Effect.asVoid(retryRolledBack(sql.unsafe(statement, params))).pipe(Effect.mapError(ledgerUnavailable(operation)))
@@ -85,12 +88,12 @@ const make = Effect.gen(function*() {
     )
 
   /** A run's rows are none to the planner as long as no statistics tell of them: it would then look up each by itself. Without them everything is right, and slower. */
-  const analyzeGrown = (table: "charges" | "run_rows", runId: string) =>
-    Effect.gen(function*() {
-      const [grown] = yield* ask(Sql.grown(table), [text(runId)], GrownRow)
-      if (grown === undefined || grown.rows < analyzeFrom || Number(grown.rows) * analyzeShare < grown.known) return
-      yield* sql.withTransaction(Effect.forEach(Sql.analyze(table), (statement) => sql.unsafe(statement), { discard: true }))
-    }).pipe(Effect.ignore)
+  const analyzeGrown = Effect.fnUntraced(function*(table: "charges" | "run_rows", newRows: number) {
+    if (newRows < analyzeFrom) return
+    const [before] = yield* ask(Sql.known(table), [], KnownRow)
+    if (before === undefined || newRows * analyzeShare < before.known) return
+    yield* sql.withTransaction(Effect.forEach(Sql.analyze(table), (statement) => sql.unsafe(statement), { discard: true }))
+  }, (effect) => Effect.ignore(effect))
 
   const planOnce = Effect.fnUntraced(function*(runId: string, planRows: string) {
     const [lock] = yield* ask(Sql.lockRun, [text(runId)], LockRow)
@@ -107,7 +110,7 @@ const make = Effect.gen(function*() {
     retryRolledBack(sql.withTransaction(planOnce(runId, planRows)))
 
   return RunLedger.of({
-    begin: ({ runId, source }) => send("begin run", Sql.begin, [text(runId), text(source)]),
+    begin: ({ runId, source }) => Effect.andThen(forget(runId), send("begin run", Sql.begin, [text(runId), text(source)])),
     stage: (runId, rows) => {
       const requests = rows.map((row) => row.request)
       return send("stage rows", Sql.stage, [
@@ -116,11 +119,11 @@ const make = Effect.gen(function*() {
         texts(rows.map((row) => row.chargeKey)),
         ...requestColumns(requests),
         integers(requests.map((request) => request.revision ?? 0))
-      ])
+      ]).pipe(Effect.tap(() => Effect.sync(() => staged.set(runId, (staged.get(runId) ?? 0) + rows.length))))
     },
     duplicates: (runId, limit) =>
       // The first look at all rows that were staged, and not the last one.
-      Effect.andThen(analyzeGrown("run_rows", runId), query("find duplicates", Sql.duplicates, [text(runId), integer(limit)], DuplicateRow, (row) =>
+      Effect.andThen(Effect.suspend(() => analyzeGrown("run_rows", staged.get(runId) ?? 0)), query("find duplicates", Sql.duplicates, [text(runId), integer(limit)], DuplicateRow, (row) =>
         Effect.succeed<DuplicateRows>({
           chargeKey: row.charge_key, customerId: row.customer_id, billingPeriod: row.billing_period, item: row.item, lines: row.lines
         }))),
@@ -138,9 +141,9 @@ const make = Effect.gen(function*() {
     plan: (runId, isNew = false) =>
       (isNew ? Effect.catchIf(planBy(runId, Sql.planNewRows), isTaken, () => planBy(runId, Sql.planRows)) : planBy(runId, Sql.planRows)).pipe(
         Effect.mapError(ledgerUnavailable("plan run")),
-        Effect.tap(({ planned }) => planned < analyzeFrom ? Effect.void : analyzeGrown("charges", runId))
+        Effect.tap(({ planned }) => Effect.andThen(forget(runId), analyzeGrown("charges", planned)))
       ),
-    discard: (runId) => send("discard run", Sql.discard, [text(runId)]),
+    discard: (runId) => Effect.andThen(forget(runId), send("discard run", Sql.discard, [text(runId)])),
     pending: (runId, afterLine, limit, throughLine = lineMax) =>
       query("page pending rows", Sql.pending, [text(runId), integer(afterLine), integer(limit), integer(throughLine)], LineRow, rowOf),
     report: (runId, afterLine, limit) =>
@@ -175,7 +178,7 @@ const make = Effect.gen(function*() {
       query("list keys of run", Sql.keysIn, [text(runId), texts(states)], KeyRow, (row) => Effect.succeed(row.charge_key)),
     lastLine: (runId) => Effect.map(query("find last line", Sql.lastLine, [text(runId)], LastRow, Effect.succeed), ([row]) => row?.line ?? 0),
     absorb: (runId, unplannedRunId) =>
-      Effect.map(query("extend run", Sql.absorb, [text(runId), text(unplannedRunId)], AddedRow, Effect.succeed), ([row]) => Number(row?.added ?? 0n)),
+      Effect.map(Effect.andThen(forget(unplannedRunId), query("extend run", Sql.absorb, [text(runId), text(unplannedRunId)], AddedRow, Effect.succeed)), ([row]) => Number(row?.added ?? 0n)),
     finish: (runId, state) => send("finish run", Sql.finish, [text(runId), text(state)])
   })
 })

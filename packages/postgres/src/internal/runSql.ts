@@ -30,9 +30,8 @@ select $1::text, i.* from unnest($2::integer[], $3::text[], $4::text[], $5::text
   $11::text[], $12::boolean[], $13::integer[]) as i
 on conflict (run_id, line) do nothing`
 
-/** run. Beside the rows of the whole table, as far as the planner knows of them. */
-export const grown = (table: "charges" | "run_rows") => `select (select count(*) from purser.run_rows where run_id = $1::text) as rows, reltuples::float8 as known
-from pg_class where oid = 'purser.${table}'::regclass`
+/** The rows that the planner knows of; -1 before it has looked. */
+export const known = (table: "charges" | "run_rows") => `select reltuples::float8 as known from pg_class where oid = 'purser.${table}'::regclass`
 
 /** In one transaction. A tenth of the usual sample: its reading is the time of the statement, and keys and runs are all that is looked for. */
 export const analyze = (table: "charges" | "run_rows") => ["set local default_statistics_target = 10", `analyze purser.${table}`]
