@@ -12,12 +12,10 @@ const long = [
   "packages/transport-zeromq/test/curve.test.ts",
   "packages/transport-zeromq/test/curveBetween.test.ts",
   "packages/transport-zeromq/test/kill.test.ts",
-  "test/docs/test/shell.test.ts",
-  "test/packaging/test/matrix.test.ts",
-  "test/packaging/test/packages.test.ts"
+  "test/packaging/test/matrix.test.ts"
 ]
 // These run in both, and whole in the long run alone.
-const both = [...e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause", "crash", "feed"]), "test/packaging/test/archives.test.ts"]
+const both = e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause", "crash", "feed"])
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.
 const browser = ["test/e2e/test/consoleBrowser.test.ts"]

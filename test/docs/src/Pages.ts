@@ -43,10 +43,10 @@ export interface Block {
   readonly line: number
 }
 
-/** Blocks between fences, in order. */
+/** Blocks between fences, in order; those of a list without the list's indent. */
 export const blocksOf = (page: string): ReadonlyArray<Block> =>
-  [...page.matchAll(/^```([\w+-]*) ?([^\n]*)\n([^]*?)^```$/gm)].map(({ 1: language, 2: title, 3: text, index }) => ({
-    language: language!, title: title!, text: text!, line: page.slice(0, index).split("\n").length
+  [...page.matchAll(/^( *)```([\w+-]*) ?([^\n]*)\n([^]*?)^\1```$/gm)].map(({ 1: indent, 2: language, 3: title, 4: text, index }) => ({
+    language: language!, title: title!, text: text!.replaceAll(new RegExp(`^${indent}`, "gm"), ""), line: page.slice(0, index).split("\n").length
   }))
 
 /** A path as a page writes it, from the root: `../x.md` on `docs/how-to/y.md` is `docs/x.md`. */

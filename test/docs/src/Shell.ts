@@ -16,12 +16,14 @@ export const notFollowed: ReadonlyArray<{ readonly page: string; readonly begins
   { page: "docs/benchmarks/README.md", begins: "pnpm bench", because: "it measures for minutes, on a machine that does nothing else" },
   { page: "docs/operations.md", begins: "pg_dump", because: "the server of the tests comes without pg_dump" },
   { page: "docs/how-to/migrate-a-pyzmq-fleet.md", begins: "python3", because: "it needs pyzmq; examples/python.test.ts runs the producer, through a relay where that is missing" },
-  { page: "examples/README.md", begins: "for cap in", because: "it needs pyzmq; examples/python.test.ts runs both programs" },
+  { page: "examples/README.md", begins: "export PURSER_DATA_DIR=.purser-producer", because: "it needs pyzmq; examples/python.test.ts runs both programs" },
   { page: "docs/workflows.md", begins: "PURSER_DUNNING=on", because: "it is about charges that were declined before; test/e2e/test/dunning.test.ts has them" },
   { page: "docs/tutorial.md", begins: "checkout=$PWD", because: "it is how the command is called in a checkout; tutorial.test.ts follows the page with the command itself" },
   { page: "ops/README.md", begins: "docker", because: "it needs Docker; ops.test.ts reads the files" },
   { page: "ops/README.md", begins: "npm install", because: "it changes the machine: users and units of systemd; ops.test.ts reads the files" },
-  { page: "ops/README.md", begins: "kubectl", because: "it needs a cluster; ops.test.ts reads the manifests" }
+  { page: "ops/README.md", begins: "systemctl", because: "it starts services of the machine; ops.test.ts reads the units" },
+  { page: "ops/README.md", begins: "kubectl", because: "it needs a cluster; ops.test.ts reads the manifests" },
+  { page: "ops/README.md", begins: "purser keygen", because: "it needs a cluster; ops.test.ts reads the manifests" }
 ]
 
 /** Why a block is not followed, if it is not. */
@@ -63,6 +65,8 @@ export const prelude = `set -euo pipefail
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 declare -A serving
 purser() {
+  # The simulator's own port is one of the page's too.
+  if [ "$1" = sim ] && [[ " $* " != *" --port"* ]]; then set -- "$@" --port "$SIM_PORT"; fi
   case "$1" in
     sim|worker|runner|broker|proxy|console)
       # One that is started in another way takes the place of the one before.
@@ -87,4 +91,6 @@ ours() { for word in "$@"; do case "$word" in examples/*|docs/*) echo "$ROOT/$wo
 node() { local words; mapfile -t words < <(ours "$@"); "$NODE" --disable-warning=ExperimentalWarning "\${words[@]}"; }
 python3() { local words; mapfile -t words < <(ours "$@"); command python3 "\${words[@]}"; }
 psql() { :; }
+# What changes the machine is never followed: its block stands in the list above.
+for word in docker kubectl systemctl useradd sudo; do eval "$word() { echo '$word is not followed' >&2; exit 1; }"; done
 `

@@ -3,7 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import { join } from "node:path"
+import { Language, Parser } from "web-tree-sitter"
 import { parseAllDocuments } from "yaml"
 import { commandHelp } from "../src/CliHelp.ts"
 import { knownKeys, shellCommands, shellProblems, unknownKeys } from "../src/Commands.ts"
@@ -81,12 +83,32 @@ describe("the pages", () => {
     assert.deepStrictEqual(named.filter(([page, path]) => !made.test(path) && kindOf(path) === undefined && kindOf(resolved(page, path)) === undefined), [])
   })
 
+  it("say the language of what is typed or compiled, so that it is looked at", () => {
+    // Each of these has a test of its own; what has no language is a picture or what was printed.
+    const checked = ["sh", "ts", "go", "python", "json", "csv", "ndjson", "mermaid", "text", ""]
+    const all = pages.flatMap(({ blocks, path }) => blocks.map((block) => ({ ...block, where: `${path}:${block.line}` })))
+    assert.deepStrictEqual(all.filter(({ language }) => !checked.includes(language)).map(({ where }) => where), [])
+    const typed = /^(?:purser|npm|pnpm|node|curl|docker|kubectl|export) /m
+    assert.deepStrictEqual(all.filter(({ language, text }) => language === "" && typed.test(text)).map(({ where }) => where), [])
+  })
+
   it("show programs that are files, or marked parts of files, which tests run", () => {
     const files = ["examples", "packages", "apps"].flatMap(filesIn).filter((path) => /(?:^|\/)examples\/.*\.ts$/.test(path)).map(readText)
     const parts = new Set(files.flatMap((text) => [text, ...[...text.matchAll(/^ *\/\/ #region\n([^]*?)^ *\/\/ #endregion$/gm)].map((match) => match[1]!)]).map(squeeze))
     const shown = blocks("ts")
     assert.isAbove(shown.length, 15)
     assert.deepStrictEqual(shown.filter(({ text }) => !parts.has(squeeze(text))).map(({ where }) => where), [])
+  })
+
+  it("show Go that keeps its grammar", async () => {
+    const grammarOf = createRequire(import.meta.url)
+    await Parser.init()
+    const parser = new Parser().setLanguage(await Language.load(grammarOf.resolve("@vscode/tree-sitter-wasm/wasm/tree-sitter-go.wasm")))
+    const isWhole = (text: string) => parser.parse(text)?.rootNode.hasError === false
+    const go = blocks("go")
+    assert.isAbove(go.length, 0)
+    assert.deepStrictEqual(go.filter(({ text }) => !isWhole(text)).map(({ where }) => where), [])
+    assert.isFalse(isWhole(go[0]!.text.replace("}", "")))
   })
 
   it("show shell, Python and data that can be read", () => {
@@ -106,6 +128,12 @@ describe("the pages", () => {
 })
 
 describe("what is made of the code", () => {
+  it("says of every export what it is", () => {
+    const rows = readText("docs/reference/api.md").split("\n").filter((line) => line.startsWith("| [`"))
+    assert.isAbove(rows.length, 500)
+    assert.deepStrictEqual(rows.filter((row) => /\|\s*\|$/.test(row)), [])
+  })
+
   it.effect("is up to date: pnpm docs:write", () =>
     Effect.gen(function*() {
       const files = yield* generated

@@ -23,6 +23,10 @@ const before: Readonly<Record<string, string>> = {
   "docs/how-to/migrate-a-pyzmq-fleet.md": "export PURSER_METRICS_LISTEN=9464",
   "docs/how-to/upgrade-without-stopping.md": "purser cap open 2026-07 --currency usd --expected-total 100.00",
   "docs/operations.md": "purser cap open 2026-07 --currency usd --expected-total 100.00",
+  "docs/stripe.md": [
+    "printf 'customer_id,billing_period,amount,currency,stripe_customer_id,payment_method,item\\ncust_123,2026-07,28.50,USD,cus_123,pm_card_visa,base\\n' > paid.csv",
+    "purser run paid.csv --yes --expected-total 100.00"
+  ].join("\n"),
   "docs/workflows.md": "cp invoices.csv invoices-2026-07.csv\npurser cap open 2026-07 --currency usd --expected-total 100.00"
 }
 
@@ -60,7 +64,7 @@ const follow = Effect.fnUntraced(function*(page: string) {
     ROOT: root, NODE: process.execPath, COMMAND: process.env["PURSER_TEST_COMMAND"]!, LOGS: logs, VAULT_KEY: join(logs, "key"), LEDGER_URL: ledger,
     VAULTS_URL: Redacted.value(yield* postgresUrlEmpty), PURSER_DATABASE_URL: ledger, PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "sk_test_of_the_page",
     PURSER_PROXY_DATABASE_URL: Redacted.value(yield* postgresUrlEmpty), PURSER_PROXY_UPSTREAM: sim.url, PURSER_PROXY_PORT: String(ports.get(12112)), PURSER_CONSOLE_PORT: String(ports.get(4280)),
-    PURSER_ENDPOINT: `tcp://127.0.0.1:${ports.get(5555)}`
+    SIM_PORT: String(ports.get(12111)), PURSER_ENDPOINT: `tcp://127.0.0.1:${ports.get(5555)}`
   }
   const blocks = followedBlocks(page).map(({ line, text }) => `echo "${page}:${line}" >&2\n${placed(text, ports)}`)
   const { code, said } = yield* bash([prelude, placed(before[page] ?? "", ports), ...blocks].join("\n"), env, cwd)

@@ -1,15 +1,16 @@
 /** An empty project outside the workspace that installs the archives, and what runs in it. */
 import { spawn } from "node:child_process"
 import { cpSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
+import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { type Ended, environment, must, type Packed, root, run, scratch } from "./published.ts"
+import { type Shown, wantedBy } from "./readmes.ts"
 
 /** A package manager: what it reads beside `package.json`, and how it installs. */
 export interface Manager {
   readonly name: string
   /** Fields of `package.json` that hold packages of ours to the archives, since no registry has them. */
-  readonly fields: (archives: Readonly<Record<string, string>>) => Record<string, unknown>
+  readonly fields: (archives: Readonly<Record<string, string>>, wanted: ReadonlyArray<string>) => Record<string, unknown>
   readonly files: (archives: Readonly<Record<string, string>>) => Promise<Record<string, string>>
   readonly install: ReadonlyArray<string>
 }
@@ -20,7 +21,8 @@ const registry = async () => (await must("npm", ["config", "get", "registry"])).
 /** npm, as it comes with Node. */
 export const npm: Manager = {
   name: "npm",
-  fields: (archives) => ({ overrides: Object.fromEntries(Object.keys(archives).map((name) => [name, `$${name}`])) }),
+  // It takes no other source for what the project itself names.
+  fields: (archives, wanted) => ({ overrides: Object.fromEntries(Object.entries(archives).map(([name, file]) => [name, wanted.includes(name) ? `$${name}` : file])) }),
   files: none,
   install: ["npm", "install", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"]
 }
@@ -35,12 +37,12 @@ export const pnpm: Manager = {
   install: ["pnpm", "install", "--no-frozen-lockfile", "--prefer-offline", "--reporter=append-only", "--loglevel=error"]
 }
 
-/** yarn, from a folder that has it. */
-export const yarn = (program: string): Manager => ({
-  name: "yarn",
+/** yarn, from a folder that has it: with `node_modules`, or as it is when nobody says so, without (Plug'n'Play). */
+export const yarn = (program: string, linker: "node-modules" | "pnp"): Manager => ({
+  name: `yarn (${linker})`,
   fields: (archives) => ({ resolutions: archives }),
   files: async () => ({
-    ".yarnrc.yml": `nodeLinker: node-modules\nenableTelemetry: false\nenableImmutableInstalls: false\nnpmRegistryServer: "${await registry()}"\nunsafeHttpWhitelist: ["*"]\n`,
+    ".yarnrc.yml": `nodeLinker: ${linker}\nenableTelemetry: false\nenableImmutableInstalls: false\nnpmRegistryServer: "${await registry()}"\nunsafeHttpWhitelist: ["*"]\n`,
     "yarn.lock": ""
   }),
   install: ["node", program, "install"]
@@ -52,11 +54,11 @@ const catalog = (name: string): string => {
   return version
 }
 
-// What the README of each package tells to install beside it.
+// What the READMEs tell to install, all of it.
 const beside = ["@effect/platform-node", "@effect/vitest", "@electric-sql/pglite", "@types/node", "effect", "stripe", "vitest", "zeromq"]
 
-/** Makes the project and installs into it; answers its folder. */
-export const install = async (manager: Manager, packed: ReadonlyArray<Packed>): Promise<string> => {
+/** Makes a project that wants these packages, and installs into it; answers its folder. Ours come from the archives, also those that others ask for. */
+const project = async (manager: Manager, packed: ReadonlyArray<Packed>, wanted: ReadonlyArray<string>): Promise<string> => {
   const folder = scratch(manager.name)
   const archives = Object.fromEntries(packed.map(({ name, tarball }) => [name, `file:${tarball}`]))
   const manifest = {
@@ -64,30 +66,69 @@ export const install = async (manager: Manager, packed: ReadonlyArray<Packed>): 
     version: "1.0.0",
     private: true,
     type: "module",
-    dependencies: { ...archives, ...Object.fromEntries(beside.map((name) => [name, catalog(name)])) },
-    ...manager.fields(archives)
+    dependencies: Object.fromEntries(wanted.map((name) => [name, archives[name] ?? catalog(name)])),
+    ...manager.fields(archives, wanted)
   }
   const files = { ...await manager.files(archives), "package.json": JSON.stringify(manifest, null, 2) }
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
-  cpSync(join(root, "test/packaging/consumer"), folder, { recursive: true })
   const [command, ...args] = manager.install
   await must(command!, args, { cwd: folder })
   return folder
+}
+
+/** A project with everything that is published, and with the programs of `consumer`; answers its folder. */
+export const install = async (manager: Manager, packed: ReadonlyArray<Packed>): Promise<string> => {
+  const folder = await project(manager, packed, [...packed.map(({ name }) => name), ...beside])
+  cpSync(join(root, "test/packaging/consumer"), folder, { recursive: true })
+  return folder
+}
+
+const fileOf = ({ program }: Shown): string => program.includes("@effect/vitest") ? "shown.test.ts" : "shown.ts"
+
+/** A project with what a page tells to install before a program, and with the program; answers its folder. */
+export const installShown = async (manager: Manager, packed: ReadonlyArray<Packed>, shown: Shown): Promise<string> => {
+  const folder = await project(manager, packed, wantedBy(shown))
+  // A program that hands over to a server of the reader's is at its end there.
+  writeFileSync(join(folder, fileOf(shown)), shown.program.includes("webHandler") ? `${shown.program}\nprocess.exit(typeof handle === "function" ? 0 : 1)\n` : shown.program)
+  return folder
+}
+
+/** Runs it: a test by vitest, what serves until its port is open, all else to its end. */
+export const runShown = async (folder: string, node: string, env: Record<string, string>, shown: Shown): Promise<Ended> => {
+  const options = { cwd: folder, env: { ...inProject(folder, node), ...env } }
+  if (shown.program.includes("@effect/vitest")) return run("vitest", ["run"], options)
+  const args = ["--disable-warning=ExperimentalWarning", fileOf(shown)]
+  if (!shown.program.includes("Layer.launch")) return run(node, args, options)
+  const port = await freePort()
+  const child = spawn(node, args, { ...options, env: { ...options.env, PURSER_ENDPOINT: `tcp://127.0.0.1:${port}` }, stdio: ["ignore", "pipe", "pipe"] })
+  let said = ""
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => said += String(data))
+  const open = async (): Promise<boolean> => {
+    while (child.exitCode === null) if (await isOpen(port)) return true
+    return false
+  }
+  const served = await open()
+  child.kill("SIGTERM")
+  return { status: served ? 0 : child.exitCode, stdout: "", stderr: said }
 }
 
 /** A `node` and the project's commands, before all others. */
 const inProject = (folder: string, node: string): Record<string, string> => environment([join(node, ".."), join(folder, "node_modules/.bin")])
 
 /** Runs a program of the project; answers the JSON that it prints. */
-export const runProgram = async (folder: string, node: string, file: "program.mjs" | "without.mjs"): Promise<unknown> =>
+export const runProgram = async (folder: string, node: string, file: "program.mjs" | "without.mjs" | "old.mjs"): Promise<unknown> =>
   JSON.parse(await must(node, [file], { cwd: folder, env: inProject(folder, node) }))
+
+const strict = ["--noEmit", "--strict", "--target", "es2024", "--types", "node"]
+
+/** Compiles the program that a page shows; answers what there is to say about it. */
+export const compileShown = async (folder: string, shown: Shown): Promise<string> =>
+  (await run("tsc", [fileOf(shown), ...strict, "--module", "nodenext", "--skipLibCheck"], { cwd: folder })).stdout
 
 /** Compiles the project's TypeScript as the strictest user does; answers what there is to say about it and about our declarations. */
 export const compile = async (folder: string, resolution: "nodenext" | "bundler"): Promise<string> => {
   const module = resolution === "bundler" ? "esnext" : resolution
-  const { stdout } = await run("tsc", [
-    "worker.ts", "--noEmit", "--strict", "--target", "es2024", "--module", module, "--moduleResolution", resolution, "--types", "node", "--skipLibCheck", "false"
-  ], { cwd: folder })
+  const { stdout } = await run("tsc", ["worker.ts", ...strict, "--module", module, "--moduleResolution", resolution, "--skipLibCheck", "false"], { cwd: folder })
   // Declarations of others name packages that are optional to them.
   return stdout.split("\n").filter((line) => line.startsWith("worker.ts") || line.includes("@purser/")).join("\n")
 }
@@ -98,6 +139,13 @@ const freePort = (): Promise<number> =>
       const address = server.address()
       server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
     })
+  })
+
+/** Whether somebody listens at a port of this machine. A refusal comes from the system at once. */
+const isOpen = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => resolve(true)).on("error", () => setTimeout(() => resolve(false), 50))
+    socket.on("connect", () => socket.destroy())
   })
 
 /** Runs the installed `purser` with these arguments. */
