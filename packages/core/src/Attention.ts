@@ -48,6 +48,9 @@ export interface AttentionCounts {
   readonly unknownObjects: number
 }
 
+/** The kinds of what waits. */
+export const attentionKinds = ["unresolved", "quarantined", "conflicts", "deadLetters", "unknownObjects"] as const satisfies ReadonlyArray<keyof AttentionCounts>
+
 /** Who acts, and why. */
 export interface OperatorReason {
   readonly actor: string

@@ -5,7 +5,7 @@
  * It holds no rows (see `RunLedger`) and decides nothing about charges: whoever dispatches looks here whether to go on.
  */
 import { Context, type Effect, Layer, Schema } from "effect"
-import { commandDefinition } from "./internal/commandDefinition.ts"
+import { commandDefinition, goneOnWith } from "./internal/commandDefinition.ts"
 import { makeRunRegistryMemory } from "./internal/runRegistryMemory.ts"
 import type { LedgerError } from "./LedgerError.ts"
 import type { RunStateTotal } from "./RunLedger.ts"
@@ -21,7 +21,7 @@ export type RunState = typeof RunState.Type
 /** States that only a further round leaves. */
 export const isRunOver = (state: RunState): boolean => state === "canceled" || state === "interrupted" || state === "finished" || state === "failed"
 
-export { commandDefinition }
+export { commandDefinition, goneOnWith }
 
 /** A run. Times in milliseconds of the Unix epoch, on the store's clock. */
 export interface RunRecord {
@@ -58,6 +58,13 @@ export interface RunRecord {
 
 /** How a run stands: its state, or `interrupted` while the command that has it in hand is lost. */
 export const standingOf = ({ lostSinceMs, state }: Pick<RunRecord, "state" | "lostSinceMs">): RunState => lostSinceMs === null ? state : "interrupted"
+
+/**
+ * How runs stand for whoever watches all of them: those that are not over, and of those that are, what was interrupted or failed within
+ * a day and nobody has gone on with. `abandoned`: runs of runners while none is heard of.
+ */
+export const runStandings = ["waiting", "planned", "running", "paused", "canceling", "interrupted", "failed", "abandoned"] as const
+export type RunStanding = typeof runStandings[number]
 
 /** A run that is to be. */
 export interface NewRun {
@@ -108,6 +115,8 @@ export class RunRegistry extends Context.Service<RunRegistry, {
   readonly find: (nameOrId: string) => Effect.Effect<RunRecord | undefined, LedgerError>
   /** The newest runs first; all unless told, else those that stand so. */
   readonly list: (options: { readonly states?: ReadonlyArray<RunState>; readonly limit: number }) => Effect.Effect<ReadonlyArray<RunRecord>, LedgerError>
+  /** How many runs stand how, each counted once; none is left out. */
+  readonly standings: Effect.Effect<Readonly<Partial<Record<RunStanding, number>>>, LedgerError>
   /** Changes the state; undefined where it is none of those expected. */
   readonly change: (change: RunChange) => Effect.Effect<RunRecord | undefined, LedgerError>
   /** Opens a further round of a run that is over, with what its definition is told now; undefined while it is not over. */

@@ -5,7 +5,7 @@
  *
  * It ends with its process, and no runner takes it up. The same command goes on with its rows as another run, and says so of this one.
  */
-import { isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunState, type RunStateTotal } from "@purser/core"
+import { goneOnWith, isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunState, type RunStateTotal } from "@purser/core"
 import { Cause, Clock, type Config, Context, Duration, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import { BillingRun } from "./BillingRun.ts"
 import { followStop } from "./internal/runControl.ts"
@@ -46,9 +46,9 @@ export interface CommandRunEnd {
 export type CommandRunNews = "held" | "goes on" | "canceled"
 
 const notOver: ReadonlyArray<RunState> = ["running", "paused", "canceling"]
-const goneOn = (runId: string) => `gone on with as run ${runId}`
+const goneOn = (runId: string) => `${goneOnWith}${runId}`
 /** Whether another run has gone on with what an interrupted one had left. */
-export const isGoneOn = ({ detail }: Pick<RunRecord, "detail">): boolean => detail?.startsWith("gone on with as run ") === true
+export const isGoneOn = ({ detail }: Pick<RunRecord, "detail">): boolean => detail?.startsWith(goneOnWith) === true
 const isProcess = Schema.is(Schema.Struct({ host: Schema.String, pid: Schema.Int }))
 const digestOf = ({ params }: RunRecord) => typeof params === "object" && params !== null && "digest" in params ? params.digest : undefined
 const sourceOf = ({ params }: RunRecord) => typeof params === "object" && params !== null && "file" in params ? params.file : undefined

@@ -1,5 +1,5 @@
 /** What the engine counts and measures, under the names that a scraper sees; `docs/telemetry.md` lists them. */
-import { type ChargeOutcome, MetricSeries } from "@purser/core"
+import { attentionKinds, type ChargeOutcome, MetricSeries, runStandings } from "@purser/core"
 import { Metric } from "effect"
 
 const counter = (name: string, description: string) => Metric.counter(`purser_${name}`, { description, incremental: true })
@@ -9,6 +9,9 @@ const counters = (name: string, description: string, label: string, known: Reado
     known: known.map((value) => [value]),
     make: (attributes) => Metric.counter(`purser_${name}`, { description, incremental: true, attributes })
   })
+
+/** The word of a kind of what waits, as labels have it. */
+export const attentionWord = (kind: typeof attentionKinds[number]): string => kind.replaceAll(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`)
 
 const words: Readonly<Record<ChargeOutcome["_tag"], string>> = {
   Succeeded: "succeeded", Declined: "declined", Processing: "processing", RequiresAction: "requires_action", Rejected: "rejected", Canceled: "canceled"
@@ -59,6 +62,18 @@ export const EngineMetrics = {
     labels: ["cause"],
     known: [["person"], ["outage"]],
     make: (attributes) => Metric.gauge("purser_paused", { description: "1 while charging is paused, by cause", attributes })
+  }),
+  /** Runs, by how they stand; read from the store by whoever shows metrics. */
+  runs: MetricSeries.make({
+    labels: ["standing"],
+    known: runStandings.map((standing) => [standing]),
+    make: (attributes) => Metric.gauge("purser_runs", { description: "runs that are not over, were interrupted or failed, by how they stand", attributes })
+  }),
+  /** What waits for a person, by kind; read from the store by whoever shows metrics. */
+  attention: MetricSeries.make({
+    labels: ["kind"],
+    known: attentionKinds.map((kind) => [attentionWord(kind)]),
+    make: (attributes) => Metric.gauge("purser_attention", { description: "what waits for a person, by kind", attributes })
   })
 } as const
 

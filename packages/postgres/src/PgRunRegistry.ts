@@ -1,5 +1,5 @@
 /** The register of runs, their stash and the schedules on PostgreSQL (or PGlite). */
-import { Currency, type NewRun, type RunEvent, type RunRecord, RunRegistry, type RunSchedule, RunSchedules, RunStash, RunState, type RunStateTotal } from "@purser/core"
+import { Currency, type NewRun, type RunEvent, type RunRecord, RunRegistry, type RunSchedule, RunSchedules, RunStash, runStandings, RunState, type RunStateTotal } from "@purser/core"
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, StateColumn } from "./internal/chargeRow.ts"
@@ -40,6 +40,7 @@ const RunRow = Schema.Struct({
   ended_at_ms: Schema.NullOr(Schema.Finite),
   lost_since_ms: Schema.NullOr(Schema.Finite)
 })
+const StandingRow = Schema.Struct({ standing: Schema.Literals(runStandings), runs: Schema.Int })
 const EventRow = Schema.Struct({ at_ms: Schema.Finite, act: Schema.Union([RunState, Schema.Literals(["taken", "extended"])]), actor: Schema.String, detail: NullText })
 const BodyRow = Schema.Struct({ body: Schema.String })
 const NameRow = Schema.Struct({ name: Schema.String })
@@ -90,6 +91,8 @@ const makeRegistry = Effect.gen(function*() {
     find,
     list: ({ limit, states }) =>
       Effect.map(ask("list runs", Sql.list, [states === undefined ? null : texts(states), integer(limit)], RunRow), (rows) => rows.map(recordOf)),
+    standings: Effect.map(ask("count runs", Sql.standings, [], StandingRow), (rows) =>
+      Object.fromEntries(rows.map(({ runs, standing }) => [standing, runs]))),
     change: ({ actor, detail, from, runId, to }) =>
       one("change run", Sql.change, [text(runId), texts(from), text(to), text(actor), text(detail ?? null), boolean(detail !== undefined)]),
     extend: ({ actor, params, runId }) => one("extend run", Sql.extend, [text(runId), jsonOf(params), text(actor)]),

@@ -25,6 +25,9 @@ describe("a run in a command's hands", () => {
         yield* DatabaseClock.advance("1 second")
         yield* registry.register(runOf("a"))
         yield* registry.register({ ...runOf("of a runner"), definition: "file" })
+        assert.deepStrictEqual(yield* registry.standings, { abandoned: 1, running: 1 })
+        yield* workers.beat({ ...self, worker: "r1", serves: "runs, 1 workers" })
+        assert.deepStrictEqual(yield* registry.standings, { running: 2 })
         yield* DatabaseClock.advance("10 seconds")
         assert.deepStrictEqual([yield* standing("a"), (yield* registry.find("a"))!.runner], ["running", "w1"])
         const ids = (states: ReadonlyArray<"running" | "interrupted">) => Effect.map(registry.list({ states, limit: 10 }), (all) => all.map(({ runId }) => runId).toSorted())
@@ -33,6 +36,7 @@ describe("a run in a command's hands", () => {
         const lost = (yield* registry.find("a"))!
         // The state is the command's, which may come back; that it is lost is seen beside it.
         assert.deepStrictEqual([lost.state, standingOf(lost), lost.endedAtMs], ["running", "interrupted", null])
+        assert.deepStrictEqual(yield* registry.standings, { abandoned: 1, interrupted: 1 })
         const since = lost.lostSinceMs!
         assert.isAtLeast(since, lost.createdAtMs)
         assert.deepStrictEqual([yield* ids(["running"]), yield* ids(["interrupted"])], [["of a runner"], ["a"]])
@@ -48,6 +52,11 @@ describe("a run in a command's hands", () => {
         assert.strictEqual(yield* standing("b"), "running")
         const over = yield* registry.change({ runId: "a", from: ["running"], to: "interrupted", actor: "bob", detail: "gone on with as run b" })
         assert.deepStrictEqual([over?.state, over?.lostSinceMs, over?.endedAtMs === null], ["interrupted", null, false])
+        assert.deepStrictEqual(yield* registry.standings, { abandoned: 1, running: 1 })
+        yield* registry.change({ runId: "b", from: ["running"], to: "failed", actor: "bob" })
+        assert.deepStrictEqual(yield* registry.standings, { abandoned: 1, failed: 1 })
+        yield* DatabaseClock.advance("2 days")
+        assert.deepStrictEqual(yield* registry.standings, { abandoned: 1 })
       }).pipe(Effect.provide(Layer.mergeAll(PgRunRegistry.layer, PgWorkerBook.layer).pipe(Layer.provideMerge(database)))), 60_000)
 
     it.live(`has its input in hand while it lives, on ${name}`, () =>

@@ -3,13 +3,13 @@
  * scrapes. Everything is Effect's; here is only what is switched on, how spans are sampled, and which metrics are there
  * from the start. Without settings nothing is built, and the way of a charge costs what it costs without this module.
  */
-import { type CapReport, ChargePause, Measures, type MetricSeries, SpendCap } from "@purser/core"
-import { EngineMetrics } from "@purser/engine"
+import { Attention, attentionKinds, type CapReport, ChargePause, Measures, type MetricSeries, RunRegistry, runStandings, SpendCap } from "@purser/core"
+import { attentionWord, EngineMetrics } from "@purser/engine"
 import { PostgresMetrics } from "@purser/postgres"
 import { StripeMetrics } from "@purser/stripe"
 import { BrokerMetrics, ZmqMetrics } from "@purser/transport-zeromq"
 import { Config, Context, Effect, Layer, Metric, Option, Random, Redacted, Schema, type Scope, Tracer } from "effect"
-import { FetchHttpClient, HttpMiddleware, HttpRouter, type HttpServer } from "effect/http"
+import { FetchHttpClient, HttpMiddleware, HttpRouter, type HttpServer, HttpServerResponse } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer, PrometheusMetrics } from "effect/observability"
 
 const signals = ["traces", "metrics", "logs"] as const
@@ -118,11 +118,17 @@ const begin = (tables: ReadonlyArray<MetricTable>): Effect.Effect<void> =>
 
 const path = "/metrics"
 
+/** What libraries count for themselves, without a word on what it is and under names that are theirs to change, is not shown. */
+const withoutLibraries = (text: string): string => text.replaceAll(/^# TYPE (effect_\w+) .*\n(?:\1.*\n)*/gm, "")
+
+const shown = Effect.map(PrometheusMetrics.format(), (text) =>
+  HttpServerResponse.text(withoutLibraries(text), { contentType: "text/plain; version=0.0.4; charset=utf-8" }))
+
 /** Metrics for whoever scrapes, at the server that the app provides. A scrape is in no trace. */
 const layerScrape = (tables: ReadonlyArray<MetricTable>, source: TelemetrySource): Layer.Layer<never, never, HttpServer.HttpServer> =>
   Layer.mergeAll(
     Layer.effectDiscard(Effect.andThen(begin(tables), Metric.update(buildInfo(source), 1))),
-    HttpRouter.serve(PrometheusMetrics.layerHttp({ path }), { disableListenLog: true, disableLogger: true })
+    HttpRouter.serve(HttpRouter.add("GET", path, shown), { disableListenLog: true, disableLogger: true })
   ).pipe(Layer.provide(HttpMiddleware.layerTracerDisabledForUrls([path])))
 
 const pollMs = 10_000
@@ -134,11 +140,16 @@ const capUsed = Metric.gauge("purser_cap_used_minor", { description: "room under
 
 const share = ({ capMinor, reservedMinor }: CapReport) => capMinor === 0n ? 1 : Number(reservedMinor) / Number(capMinor)
 
-/** Keeps the gauges of caps and pauses as the stores have them, for as long as the scope lives; nothing where nobody looks. */
-const watchStores: Effect.Effect<void, never, SpendCap | ChargePause | Scope.Scope> = Effect.gen(function*() {
+/** What waits is counted up to this. */
+const waitingMax = 10_000
+
+/** Keeps the gauges of caps, pauses, runs and of what waits for a person as the stores have them, for as long as the scope lives; nothing where nobody looks. */
+const watchStores: Effect.Effect<void, never, SpendCap | ChargePause | RunRegistry | Attention | Scope.Scope> = Effect.gen(function*() {
   if (!(yield* Measures)) return
   const cap = yield* SpendCap
   const pause = yield* ChargePause
+  const registry = yield* RunRegistry
+  const attention = yield* Attention
   const context = yield* Effect.context<never>()
   let shown = new Map<string, () => void>()
   const look = Effect.gen(function*() {
@@ -156,7 +167,11 @@ const watchStores: Effect.Effect<void, never, SpendCap | ChargePause | Scope.Sco
     for (const cause of ["person", "outage"] as const) {
       EngineMetrics.paused.of(cause).updateUnsafe(pauses.some((one) => one.cause === cause) ? 1 : 0, context)
     }
-  }).pipe(Effect.catch((error) => Effect.logDebug("the gauges of caps stay as they are", error.message)))
+    const standings = yield* registry.standings
+    for (const standing of runStandings) EngineMetrics.runs.of(standing).updateUnsafe(standings[standing] ?? 0, context)
+    const waiting = yield* attention.counts(waitingMax)
+    for (const kind of attentionKinds) EngineMetrics.attention.of(attentionWord(kind)).updateUnsafe(waiting[kind], context)
+  }).pipe(Effect.catch((error) => Effect.logDebug("the gauges of the stores stay as they are", error.message)))
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(look, Effect.sleep(pollMs))))
 })
 

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Measures, Tracing } from "@purser/core"
-import { Config, ConfigProvider, Effect, Layer, Result, Schema } from "effect"
+import { Attention, ChargePause, Measures, RunRegistry, SpendCap, Tracing } from "@purser/core"
+import { Config, ConfigProvider, Effect, Layer, Metric, Result, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
+import { TestClock } from "effect/testing"
 import { gunzipSync } from "node:zlib"
 import { Telemetry } from "../src/index.ts"
 
@@ -76,6 +77,36 @@ describe("what is switched on", () => {
         [false, true, false, true]
       )
     }))
+})
+
+describe("gauges of the stores", () => {
+  const counts = { unresolved: 1, quarantined: 2, conflicts: 3, deadLetters: 4, unknownObjects: 5 }
+  const nobody = Effect.succeed([])
+  const stores = Layer.mergeAll(
+    RunRegistry.layerMemory, SpendCap.layerMemory, ChargePause.layerMemory, Layer.succeed(Measures, true),
+    Layer.succeed(Attention, {
+      counts: () => Effect.succeed(counts), unresolved: () => nobody, quarantined: () => nobody, conflicts: () => nobody, conflictsOf: () => nobody,
+      keepCharge: () => Effect.succeed(false), endQuarantine: () => Effect.succeed(false)
+    })
+  )
+
+  it.effect("follow the runs as they stand, and what waits for a person", () =>
+    Effect.gen(function*() {
+      const registry = yield* RunRegistry
+      const context = yield* Effect.context<never>()
+      const values = () => Object.fromEntries(Metric.snapshotUnsafe(context).flatMap(({ attributes, id, state }) =>
+        (id === "purser_runs" || id === "purser_attention") && "value" in state && state.value !== 0 ? [[Object.values(attributes ?? {}).join(), state.value]] : []))
+      const run = (name: string, definition: string) => registry.register({ runId: name, name, state: "running", definition, params: {}, options: null, actor: "ada" })
+      yield* run("a", "file")
+      yield* run("b", "command")
+      yield* Telemetry.watchStores
+      yield* TestClock.adjust("1 second")
+      const waiting = { unresolved: 1, quarantined: 2, conflicts: 3, dead_letters: 4, unknown_objects: 5 }
+      assert.deepStrictEqual(values(), { abandoned: 1, running: 1, ...waiting })
+      yield* registry.change({ runId: "b", from: ["running"], to: "interrupted", actor: "bob" })
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(values(), { abandoned: 1, interrupted: 1, ...waiting })
+    }).pipe(Effect.scoped, Effect.provide(stores)))
 })
 
 describe("what goes to a collector", () => {

@@ -1,5 +1,5 @@
 /** What every register of runs, stash and list of schedules keeps to. Each test has runs of its own. */
-import { Currency, type NewRun, RunRegistry, type RunSchedule, RunSchedules, RunStash } from "@purser/core"
+import { Currency, goneOnWith, type NewRun, RunRegistry, runStandings, type RunSchedule, RunSchedules, RunStash } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer, Schema } from "effect"
 
@@ -54,6 +54,23 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunRegistry | RunStash
         assert.deepStrictEqual((yield* runs.events(runId)).map(({ act, actor, detail }) => [act, actor, detail]), [
           ["waiting", "ada", null], ["running", "runner-1", null], ["paused", "bob", "looks odd"], ["running", "bob", null], ["finished", "runner-1", null]
         ])
+      }))
+
+    it.effect("counts how runs stand: those that are not over, and those that ended so that somebody should know", () =>
+      Effect.gen(function*() {
+        const runs = yield* RunRegistry
+        const before = yield* runs.standings
+        const grown = Effect.map(runs.standings, (now) =>
+          Object.fromEntries(runStandings.map((standing) => [standing, (now[standing] ?? 0) - (before[standing] ?? 0)]).filter(([, by]) => by !== 0)))
+        // No book names a runner here.
+        yield* runs.register(runOf("standing"))
+        assert.deepStrictEqual(yield* grown, { abandoned: 1 })
+        const ended = (name: string, to: "interrupted" | "failed" | "finished" | "canceled", detail: string | null = null) =>
+          Effect.andThen(runs.register(runOf(name, "running")), runs.change({ runId: `id of ${name}`, from: ["running"], to, actor: "r", detail }))
+        for (const to of ["interrupted", "failed", "finished", "canceled"] as const) yield* ended(`standing-${to}`, to)
+        assert.deepStrictEqual(yield* grown, { abandoned: 1, interrupted: 1, failed: 1 })
+        yield* ended("standing-gone-on", "interrupted", `${goneOnWith}another`)
+        assert.deepStrictEqual(yield* grown, { abandoned: 1, interrupted: 1, failed: 1 })
       }))
 
     it.effect("opens a further round of a run that is over, one for two who ask at once", () =>

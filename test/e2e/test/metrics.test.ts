@@ -25,6 +25,8 @@ const scraped = (text: string): Scraped => {
   return found
 }
 
+const helpless = (text: string) => [...text.matchAll(/(^|.*\n)# TYPE (\S+)/g)].flatMap(([, before, name]) => before!.startsWith(`# HELP ${name} `) ? [] : [name])
+
 const scrape = (port: number) => Effect.map(Effect.promise(async () => {
   const response = await fetch(`http://127.0.0.1:${port}/metrics`)
   assert.deepStrictEqual([response.status, response.headers.get("content-type")], [200, "text/plain; version=0.0.4; charset=utf-8"])
@@ -70,13 +72,14 @@ describe("metrics", () => {
       const address = `tcp://127.0.0.1:${yield* freePort}`
       at.write("bills.csv", csv(...tens(5)))
       const own = yield* postgresUrlEmpty
-      const [worker, broker, console, proxy] = yield* Effect.all([
+      const [worker, broker, console, proxy, runner] = yield* Effect.all([
         shown(at, ["worker", "--endpoint", address, "--transport", "router-dealer"], `worker on ${address}`),
         shown(at, ["broker", "--endpoint", `tcp://127.0.0.1:${yield* freePort}`], "a broker serves"),
         shown(at, ["console", "--port", "0"], "console on"),
         shown(at, ["proxy", "--port", "0"], "spend-cap proxy on", {
           PURSER_PROXY_STRIPE_KEY: "rk_test_metrics", PURSER_PROXY_UPSTREAM: at.sim.url, PURSER_PROXY_DATABASE_URL: Redacted.value(own)
-        })
+        }),
+        shown(at, ["runner", "--transport", "memory"], "runner runner-")
       ], { concurrency: 4 })
       // A first look before there is anything to see: counters are there, at 0.
       assert.include((yield* worker.look).text, "purser_charges_total{state=\"succeeded\"} 0\n")
@@ -92,12 +95,15 @@ describe("metrics", () => {
       const second = yield* shown(at, ["worker", "--endpoint", `tcp://127.0.0.1:${yield* freePort}`], "starting a worker")
       const caps = yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), second.look), { until: ({ metrics }) => metrics.has("purser_cap_used_minor") })
       assert.match(caps.text, /^purser_cap_used_minor\{namespace="zmq-billing",billing_period="2026-07",currency="usd"\} 5000$/m)
+      assert.include(caps.text, "purser_attention{kind=\"dead_letters\"} 0\n")
       assert.match(caps.text, /^purser_cap_limit_minor\{namespace="zmq-billing",billing_period="2026-07",currency="usd"\} 5500$/m)
 
       const all = new Map<string, Set<string>>()
-      for (const { metrics } of [seen, caps, yield* broker.look, yield* console.look, yield* proxy.look]) {
+      for (const { metrics } of [seen, caps, yield* broker.look, yield* console.look, yield* proxy.look, yield* runner.look]) {
         for (const [name, labels] of metrics) all.set(name, new Set([...(all.get(name) ?? []), ...labels]))
       }
+      // What has no word on what it is, is not there.
+      assert.deepStrictEqual([...helpless(seen.text), ...helpless((yield* runner.look).text)], [])
       const listed = names(read("docs/telemetry.md"))
       assert.deepStrictEqual(listed.toSorted(), [...all.keys()].toSorted())
       assert.deepStrictEqual(listed.length, new Set(listed).size)

@@ -1,6 +1,7 @@
 /** `purser console`: serves until stopped. */
 import { Console, consoleSettings, type ConsoleFlags, layerConsole } from "@purser/console"
 import { Database } from "@purser/postgres"
+import { Telemetry } from "@purser/purser"
 import { Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import { serving } from "../launch.ts"
@@ -16,6 +17,7 @@ export const serveConsole = (flags: ConsoleFlags) =>
       const { kind, label } = yield* Database
       yield* out(`console on ${HttpServer.formatAddress(server.address)}, ledger ${label}`)
       if (kind === "pglite") yield* note("The embedded database serves this process alone: to watch other processes, set PURSER_DATABASE_URL.")
+      yield* Telemetry.watchStores
       return yield* serving(Effect.never)
-    }).pipe(Effect.provide(Console.layerServer({ host, port }).pipe(orRefused("purser console", { host, port }), Layer.provideMerge(layerConsole(access)))))
+    }).pipe(Effect.scoped, Effect.provide(Console.layerServer({ host, port }).pipe(orRefused("purser console", { host, port }), Layer.provideMerge(layerConsole(access)))))
   })

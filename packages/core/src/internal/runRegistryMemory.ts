@@ -1,9 +1,19 @@
 /** The register of runs over a map. */
 import { Clock, Effect } from "effect"
-import type { RunEvent, RunRecord, RunRegistry } from "../RunRegistry.ts"
-import { commandDefinition } from "./commandDefinition.ts"
+import type { RunEvent, RunRecord, RunRegistry, RunStanding } from "../RunRegistry.ts"
+import { commandDefinition, goneOnWith } from "./commandDefinition.ts"
 
 const isOver = ({ state }: RunRecord) => state === "canceled" || state === "interrupted" || state === "finished" || state === "failed"
+const dayMs = 86_400_000
+
+/** No book of workers is here that would know a runner. */
+const standingIn = (record: RunRecord, nowMs: number): RunStanding | undefined => {
+  const { definition, detail, endedAtMs, state } = record
+  if (!isOver(record)) return definition === commandDefinition ? state as RunStanding : "abandoned"
+  const waits = (state === "interrupted" || state === "failed") && endedAtMs !== null && endedAtMs > nowMs - dayMs && detail?.startsWith(goneOnWith) !== true
+  return waits ? state : undefined
+}
+
 /** What no store of JSON could keep does not pass here either. */
 const stored = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null))
 
@@ -32,6 +42,14 @@ export const makeRunRegistryMemory: Effect.Effect<RunRegistry["Service"]> = Effe
     list: ({ limit, states }) =>
       Effect.sync(() =>
         [...runs.values()].map(({ record }) => record).filter(({ state }) => states === undefined || states.includes(state)).toReversed().slice(0, limit)),
+    standings: Effect.sync(() => {
+      const counted: Partial<Record<RunStanding, number>> = {}
+      for (const { record } of runs.values()) {
+        const standing = standingIn(record, now())
+        if (standing !== undefined) counted[standing] = (counted[standing] ?? 0) + 1
+      }
+      return counted
+    }),
     change: ({ actor, detail, from, runId, to }) =>
       Effect.sync(() => {
         const run = runs.get(runId)

@@ -1,5 +1,5 @@
 /** The statements of the register of runs, of the stash and of the schedules. */
-import { commandDefinition } from "@purser/core"
+import { commandDefinition, goneOnWith } from "@purser/core"
 
 /** States that only a further round leaves. */
 export const over = `'canceled', 'interrupted', 'finished', 'failed'`
@@ -43,6 +43,19 @@ export const find = `select ${columnsOf("r")} from purser.run_registry r where r
 export const list = `select ${columnsOf("r")} from purser.run_registry r
 where $1::text[] is null or case when ${isLost("r")} then 'interrupted' else state end = any($1::text[])
 order by created_at desc, run_id limit $2::integer`
+
+const aRunnerLives = `exists (
+  select 1 from purser.workers w where w.serves like 'runs,%' and w.stopped_at is null and w.beat_at > purser.now() - interval '20 seconds')`
+
+/** No parameters. Those that are over wait for a person for a day, unless another run has gone on with them. */
+export const standings = `with a as materialized (select ${aRunnerLives} as runners),
+r as (
+  select state, definition, ${isLost("r")} as lost from purser.run_registry r
+  where ended_at is null or (state in ('interrupted', 'failed') and ended_at > purser.now() - interval '1 day' and coalesce(detail, '') not like '${goneOnWith}%')
+)
+select case when r.lost then 'interrupted' when r.state in (${over}) or r.definition = '${commandDefinition}' or a.runners then r.state else 'abandoned' end as standing,
+  count(*)::integer as runs
+from r cross join a group by 1`
 
 /** run, from, to, actor, detail, whether the detail is told */
 export const change = `with u as (
