@@ -15,6 +15,7 @@ export const notFollowed: ReadonlyArray<{ readonly page: string; readonly begins
   ].map((page) => ({ page, begins: "npm install", because: "no registry has the packages yet; test/packaging installs them as archives" })),
   { page: "docs/benchmarks/README.md", begins: "pnpm bench", because: "it measures for minutes, on a machine that does nothing else" },
   { page: "docs/operations.md", begins: "pg_dump", because: "the server of the tests comes without pg_dump" },
+  { page: "docs/operations.md", begins: "pg_restore", because: "the server of the tests comes without pg_restore" },
   { page: "docs/how-to/migrate-a-pyzmq-fleet.md", begins: "python3", because: "it needs pyzmq; examples/python.test.ts runs the producer, through a relay where that is missing" },
   { page: "examples/README.md", begins: "export PURSER_DATA_DIR=.purser-producer", because: "it needs pyzmq; examples/python.test.ts runs both programs" },
   { page: "docs/workflows.md", begins: "PURSER_DUNNING=on", because: "it is about charges that were declined before; test/e2e/test/dunning.test.ts has them" },

@@ -17,16 +17,20 @@ birch,2026-07,12.74,USD,cus_birch,pm_card_visa,base
 cedar,2026-07,7.25,USD,cus_cedar,pm_card_visa,base
 `
 
+/** One charge that was made. */
+const paid = [
+  "printf 'customer_id,billing_period,amount,currency,stripe_customer_id,payment_method,item\\ncust_123,2026-07,28.50,USD,cus_123,pm_card_visa,base\\n' > paid.csv",
+  "purser run paid.csv --yes --expected-total 100.00"
+].join("\n")
+
 /** What the reader of a page has done before, where the page says so. */
 const before: Readonly<Record<string, string>> = {
   "docs/how-to/charges-to-payment-intents.md": "purser cap open 2026-08 --currency usd --expected-total 100.00",
   "docs/how-to/migrate-a-pyzmq-fleet.md": "export PURSER_METRICS_LISTEN=9464",
   "docs/how-to/upgrade-without-stopping.md": "purser cap open 2026-07 --currency usd --expected-total 100.00",
   "docs/operations.md": "purser cap open 2026-07 --currency usd --expected-total 100.00",
-  "docs/stripe.md": [
-    "printf 'customer_id,billing_period,amount,currency,stripe_customer_id,payment_method,item\\ncust_123,2026-07,28.50,USD,cus_123,pm_card_visa,base\\n' > paid.csv",
-    "purser run paid.csv --yes --expected-total 100.00"
-  ].join("\n"),
+  "docs/how-to/resolve-an-unknown-outcome.md": paid,
+  "docs/stripe.md": paid,
   "docs/workflows.md": "cp invoices.csv invoices-2026-07.csv\npurser cap open 2026-07 --currency usd --expected-total 100.00"
 }
 
