@@ -70,6 +70,8 @@ describe("purser run", () => {
         assert.strictEqual((yield* at.purser(["runs", "cancel", runId, "--reason", "wrong month"])).code, 0)
         const ended = yield* run.ended
         assert.deepStrictEqual([ended.code, /The run was canceled: wrong month/.test(ended.stderr)], [2, true], ended.stderr)
+        // Its progress says why nothing more is sent, and promises no end.
+        assert.match(ended.stderr, /\d+\/60 \d+% canceled: wrong month/)
         const sent = (yield* at.paid).length
         assert.isBelow(sent, 60)
         assert.deepStrictEqual([ended.json?.["succeeded"], ended.json?.["rows"]], [sent, 60])

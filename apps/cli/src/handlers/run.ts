@@ -1,5 +1,5 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
-import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, RunLedger, type RunRecord, type RunStateTotal, SpendCap } from "@purser/core"
+import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, type Pause, RunLedger, type RunRecord, type RunStateTotal, SpendCap } from "@purser/core"
 import {
   BillingRun, ChargePipeline, ChargeWorker, CommandRun, type CommandRunNews, newRunId, noProgress, openRows, PipelineOptions, type PlanReport, type RunProgress, Sweeper
 } from "@purser/engine"
@@ -12,7 +12,7 @@ import { note, out } from "../ui/Output.ts"
 import { withProgress } from "../ui/RunProgressView.ts"
 import { fileDigest } from "./fileDigest.ts"
 import { beating, oneName } from "./oneName.ts"
-import { waitIfPaused } from "./pause.ts"
+import { pauseText, waitIfPaused } from "./pause.ts"
 import { planFile, type RunOptions } from "./planFile.ts"
 import { isProcessGone, thisProcess } from "./processGone.ts"
 import { writeReport } from "./reportFile.ts"
@@ -79,6 +79,10 @@ interface PlannedRun {
   readonly startWorkers: Effect.Effect<void, never, Scope.Scope>
 }
 
+/** Why nothing more is sent: a person's word about the run, or a pause of all charging. */
+const heldText = (news: CommandRunNews | undefined, detail: string, pauses: ReadonlyArray<Pause>): string | undefined =>
+  news === "held" || news === "canceled" ? `${news}: ${detail}` : pauses.map(pauseText).join("; ") || undefined
+
 /** What a person at another place has said about the run. */
 const tell = (news: CommandRunNews, { detail, name }: RunRecord) =>
   note(news === "held" ? `held: ${detail ?? ""}. Nothing more is sent; \`purser runs resume ${name}\` goes on.`
@@ -89,6 +93,7 @@ const tell = (news: CommandRunNews, { detail, name }: RunRecord) =>
 const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, plan, startWorkers }: PlannedRun) {
   const hand = yield* CommandRun
   const cap = yield* SpendCap
+  const pause = yield* ChargePause
   const retried = new Set<ChargeKey>()
   if (options.retry.length > 0) {
     const book = yield* RunLedger
@@ -99,10 +104,14 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   }
   yield* note(`run ${id}: ${plan.planned} charges planned, ${plan.present} known already`)
   const progress = yield* Ref.make<RunProgress>(noProgress)
-  const dispatch = hand.dispatch({ runId: id, concurrency: options.concurrency, progress }, tell)
+  let said: { readonly news: CommandRunNews; readonly detail: string } | undefined
+  const dispatch = hand.dispatch({ runId: id, concurrency: options.concurrency, progress }, (news, run) => {
+    said = { news, detail: run.detail ?? "" }
+    return tell(news, run)
+  })
   const open = openRows(yield* (yield* RunLedger).summary(id))
   if (options.paused) {
-    yield* (yield* ChargePause).pause({ cause: "person", actor: "purser run --paused", reason: `run ${id}` })
+    yield* pause.pause({ cause: "person", actor: "purser run --paused", reason: `run ${id}` })
   }
   if (open > 0) yield* waitIfPaused("Planned, and nothing charged.")
   if (open > 0) yield* startWorkers
@@ -112,7 +121,8 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   yield* Telemetry.watchStores
   const watched = open === 0 ? dispatch : withProgress(dispatch, progress, open, {
     title: `${options.file}  run ${id}`,
-    caps: Effect.orElseSucceed(capsOfRun, () => [])
+    caps: Effect.orElseSucceed(capsOfRun, () => []),
+    held: Effect.map(pause.view, (pauses) => heldText(said?.news, said?.detail ?? "", pauses))
   })
   const { canceled, summary } = yield* Effect.onInterrupt(watched, () => note("Stopped. Run the same command again to go on."))
   const caps = yield* capsOfRun
@@ -168,7 +178,7 @@ export const run = (options: RunOptions) => {
     (options.dryRun ? transports.memory : transportOf(options)).pipe(Layer.provide(DeadLetters.layerSink), Layer.provideMerge(Stores.layerConfig))
   ))
   if (options.dryRun) return Effect.scoped(program(options, Effect.void)).pipe(Effect.provide(base))
-  const alive = beating(`run ${options.file}`)
+  const alive = beating(`run ${options.file}, ${options.workers} workers`)
   const named = oneName("worker")
   if (options.workers === 0) {
     return Effect.scoped(Effect.andThen(alive, program(options, Effect.void))).pipe(Effect.provide(base.pipe(Layer.provideMerge(named))))

@@ -15,6 +15,8 @@ export interface RunSurroundings {
   readonly title: string
   /** The caps that it works under; looked at now and then. */
   readonly caps: Effect.Effect<ReadonlyArray<CapReport>>
+  /** Why nothing more is sent, while that is so. */
+  readonly held: Effect.Effect<string | undefined>
 }
 
 const countsOf = ({ outcomes }: RunProgress, total: number) => {
@@ -33,15 +35,16 @@ const countsOf = ({ outcomes }: RunProgress, total: number) => {
 /** How long it takes at this rate. */
 const timeLeft = (rows: number, rate: number): string => rate <= 0 ? "–" : clock(Math.ceil(rows / rate) * 1000)
 
-/** One line without control sequences: share, rate, time left, states. */
-export const progressLine = (progress: RunProgress, total: number, elapsedMs: number): string => {
+/** One line without control sequences: share, rate, time left, states. What is held has no time left that anybody knew. */
+export const progressLine = (progress: RunProgress, total: number, elapsedMs: number, held?: string): string => {
   const { counts, settled } = countsOf(progress, total)
   const rate = elapsedMs < 200 ? 0 : settled / (elapsedMs / 1000)
   const states = [
     ["paid", counts.paid], ["declined", counts.declined], ["rejected", counts.rejected], ["processing", counts.processing],
     ["action", counts.action], ["retried", progress.outcomes.error]
   ].filter(([, rows]) => rows !== 0).map(([name, rows]) => `${rows} ${name}`).join(", ")
-  return `${settled}/${total} ${Math.floor(total === 0 ? 100 : settled / total * 100)}% ${perSecond(rate)} ETA ${timeLeft(total - settled, rate)}${states === "" ? "" : ` · ${states}`}`
+  const going = held ?? `${perSecond(rate)} ETA ${timeLeft(total - settled, rate)}`
+  return `${settled}/${total} ${Math.floor(total === 0 ? 100 : settled / total * 100)}% ${going}${states === "" ? "" : ` · ${states}`}`
 }
 
 /** What a live view is drawn from. */
@@ -52,21 +55,23 @@ export interface RunView {
   readonly elapsedMs: number
   readonly rates: Rates
   readonly caps: ReadonlyArray<CapReport>
+  readonly held?: string | undefined
 }
 
 const capsShown = 4
 
 /** The block. */
-export const runLines = (look: Look, { caps, elapsedMs, progress, rates, title, total }: RunView): ReadonlyArray<string> => {
+export const runLines = (look: Look, { caps, elapsedMs, held, progress, rates, title, total }: RunView): ReadonlyArray<string> => {
   const { counts, settled } = countsOf(progress, total)
   const share = total === 0 ? 100 : Math.floor(settled / total * 100)
   const mean = elapsedMs < 200 ? 0 : settled / (elapsedMs / 1000)
-  const left = settled >= total ? "done" : `ETA ${timeLeft(total - settled, rates.now() > 0 ? rates.now() : mean)}`
+  const left = settled >= total ? "done" : held !== undefined ? "ETA –" : `ETA ${timeLeft(total - settled, rates.now() > 0 ? rates.now() : mean)}`
   return [
     line(look, [{ text: title }], [{ text: clock(elapsedMs), color: "gray" }]),
     statesBar(look, counts, total, `${figure(settled)}/${figure(total)} ${share}%`),
     legend(look, counts, progress.outcomes.error === 0 ? [] : [`${figure(progress.outcomes.error)} retried`]),
     rateLine(look, "rate", rates, `mean ${perSecond(mean)}  ${left}`),
+    ...(held === undefined ? [] : [line(look, [{ text: held, color: "red" }])]),
     ...caps.slice(0, capsShown).map((cap) => capLine(look, cap)),
     ...(caps.length > capsShown ? [line(look, [{ text: `… and ${caps.length - capsShown} more caps`, color: "gray" }])] : []),
     ...(progress.lastError === undefined ? [] : [line(look, [{ text: `last error: ${progress.lastError}`, color: "gray" }])])
@@ -80,14 +85,16 @@ export const withProgress = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   progress: Ref.Ref<RunProgress>,
   total: number,
-  surroundings: RunSurroundings = { title: "charging", caps: Effect.succeed([]) }
+  surroundings: RunSurroundings = { title: "charging", caps: Effect.succeed([]), held: Effect.undefined }
 ): Effect.Effect<A, E, R> =>
   Effect.scoped(Effect.gen(function*() {
     const tty = yield* Tty
     const startedMs = yield* Clock.currentTimeMillis
     const elapsed = Effect.map(Clock.currentTimeMillis, (nowMs) => nowMs - startedMs)
     if (!tty.live) {
-      const show = Effect.flatMap(elapsed, (elapsedMs) => Effect.flatMap(Ref.get(progress), (now) => note(progressLine(now, total, elapsedMs))))
+      const show = Effect.gen(function*() {
+        yield* note(progressLine(yield* Ref.get(progress), total, yield* elapsed, yield* surroundings.held))
+      })
       yield* Effect.addFinalizer(() => show)
       yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(plainEveryMs), show)))
       return yield* effect
@@ -100,7 +107,7 @@ export const withProgress = <A, E, R>(
       const now = yield* Ref.get(progress)
       const elapsedMs = yield* elapsed
       rates.note(elapsedMs, countsOf(now, total).settled)
-      return runLines(tty, { title: surroundings.title, progress: now, total, elapsedMs, rates, caps: yield* Ref.get(caps) })
+      return runLines(tty, { title: surroundings.title, progress: now, total, elapsedMs, rates, caps: yield* Ref.get(caps), held: yield* surroundings.held })
     }))
     // The last look, which stays, has the caps as they are then.
     yield* Effect.addFinalizer(() => lookAtCaps)

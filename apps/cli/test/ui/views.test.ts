@@ -61,6 +61,13 @@ describe("a live view", () => {
     ])
   })
 
+  it("of a run that is held: why, and no time left", () => {
+    const lines = runLines(plain(80), {
+      title: "bills.csv  run x", progress: progress(1410, 88), total: 3000, elapsedMs: 12_000, rates: grown(90, 0, 0), caps: [], held: "held: a look at the caps"
+    })
+    assert.deepStrictEqual(lines.slice(3), ["rate                                               █▁▁ 30/s   mean 125/s  ETA –", "held: a look at the caps"])
+  })
+
   it("of a run, at 120 columns", () => {
     assert.deepStrictEqual(run(120), [
       "bills.csv  run 20261129T230230Z-773190f6                                                                          00:12",
@@ -167,6 +174,7 @@ describe("without a terminal", () => {
   it("a run is one line", () => {
     assert.strictEqual(progressLine(progress(1410, 88, 3), 3000, 12_000), "1498/3000 49% 125/s ETA 00:13 · 1410 paid, 88 declined, 3 retried")
     assert.strictEqual(progressLine(noProgress, 0, 0), "0/0 100% 0/s ETA –")
+    assert.strictEqual(progressLine(progress(1410, 88), 3000, 12_000, "held: a look at the caps"), "1498/3000 49% held: a look at the caps · 1410 paid, 88 declined")
   })
 
   it("the account of a canceled run tells what was not sent from what nobody knows of", () => {
