@@ -1,6 +1,7 @@
 /** What an archive has to be before anybody installs it. */
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core"
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { publint } from "publint"
 import { formatMessage } from "publint/utils"
 import { expect } from "vitest"
@@ -24,6 +25,16 @@ export const deadLinksOf = async ({ tarball }: Packed): Promise<ReadonlyArray<st
   const files = await filesOf(tarball)
   const prose = (await readPacked(tarball, "README.md")).replaceAll(/^```[^]*?^```$/gm, "").replaceAll(/`[^`\n]*`/g, "")
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target!).filter((target) => !/^(?:https?:|#)/.test(target) && !files.includes(target.replace(/#.*$/, "")))
+}
+
+/** Effect's own, whose services are told apart by their names: a second copy of one does no harm, and most programs never name it. */
+const ownServices = ["@effect/platform-node", "@effect/sql-pg"]
+
+/** Packages of others that its declarations name (in the `dist` it was packed from) and that it does not leave to whoever installs it. */
+export const notPeers = (dist: string, { peerDependencies = {} }: Manifest): ReadonlyArray<string> => {
+  const typed = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".d.ts"))
+    .flatMap((path) => [...readFileSync(join(dist, path), "utf8").matchAll(/(?:from |import\()"((?:@[\w.-]+\/)?[\w-][\w.-]*)/g)].map(([, name]) => name!))
+  return [...new Set(typed)].filter((name) => !name.startsWith("node:") && !name.startsWith("@purser/") && name !== "node" && !ownServices.includes(name) && peerDependencies[name] === undefined)
 }
 
 /** Nothing that publint knows of. */

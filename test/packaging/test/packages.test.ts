@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { execPath } from "node:process"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { freshCheckout } from "../src/checkout.ts"
-import { deadLinksOf, expectForOthers, expectLinted, expectTyped } from "../src/expectArchive.ts"
+import { deadLinksOf, expectForOthers, expectLinted, expectTyped, notPeers } from "../src/expectArchive.ts"
 import { expectToWork, expectToWorkWithout } from "../src/expectToWork.ts"
 import { compileShown, install, installShown, npm, runShown } from "../src/project.ts"
 import { filesOf, manifestOf, must, packAll, type Packed, packWithNpm, publishedFolders, readPacked, root, run, scratch, toolsOf } from "../src/published.ts"
@@ -36,6 +36,7 @@ afterAll(() => [archives, npmArchives, checkout].forEach((folder) => rmSync(fold
 describe.each(publishedFolders)("%s", (folder) => {
   it("has a manifest for others, and nothing that is ours alone", () => expectForOthers(archiveOf(folder)))
   it("has a README whose links lead somewhere where it is installed", async () => expect(await deadLinksOf(archiveOf(folder))).toEqual([]))
+  if (folder !== "apps/cli") it("leaves to others what its types name", () => expect(notPeers(join(checkout, folder, "dist"), manifestOf(folder))).toEqual([]))
   it("passes publint", () => expectLinted(archiveOf(folder)))
   it("has the right types for ESM and for bundlers", () => expectTyped(archiveOf(folder)))
 })
