@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { ChargeKey } from "./ChargeKey.ts"
+import { wholeSeconds } from "./internal/wholeSeconds.ts"
 
 const id = (name: string) => `@purser/core/LedgerError/${name}`
 
@@ -48,7 +49,7 @@ export class ChargeInProgress extends Schema.TaggedError<ChargeInProgress>(id("C
   leaseLeftMs: Schema.Finite
 }) {
   override get message() {
-    return `another worker holds this charge for ${this.leaseLeftMs} ms more at the most`
+    return `another worker holds this charge for at most ${wholeSeconds(this.leaseLeftMs)} more`
   }
   get isRetryable() {
     return true

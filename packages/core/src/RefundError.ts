@@ -1,6 +1,7 @@
 /** Why a refund is not made, or is not decided yet. None of these says that money moved. */
 import { Schema } from "effect"
 import { ChargeKey } from "./ChargeKey.ts"
+import { wholeSeconds } from "./internal/wholeSeconds.ts"
 
 const id = (name: string) => `@purser/core/RefundError/${name}`
 
@@ -62,7 +63,7 @@ export class RefundInProgress extends Schema.TaggedError<RefundInProgress>(id("R
   leaseLeftMs: Schema.Finite
 }) {
   override get message() {
-    return `another process holds this refund for ${this.leaseLeftMs} ms more at the most`
+    return `another process holds this refund for at most ${wholeSeconds(this.leaseLeftMs)} more`
   }
   get isRetryable() {
     return true
