@@ -23,7 +23,7 @@ const closing = refuses(new PeerUnreachable({ endpoint: "w", detail: "closing" }
 
 const holding = (workers: number) => {
   const held = makeHeldAnswers<string>({ reached: () => workers, all: () => workers, window: 2 })
-  held.publish({ id: "1", body: "b", sentAtMs: 1000, deadlineMs: 1000 })
+  held.publish("1", "b", 1000, 1000)
   return held
 }
 
@@ -70,12 +70,12 @@ describe("which of several answers is the answer", () => {
   it("is not \"another worker has it\" while a worker that is not connected may be the other one", () => {
     const counts = { reached: () => 2, all: () => 3, window: 2 }
     const held = makeHeldAnswers<string>(counts)
-    held.publish({ id: "1", body: "b", sentAtMs: 1000, deadlineMs: 1000 })
+    held.publish("1", "b", 1000, 1000)
     assert.isUndefined(held.take("a", inProgress))
     assert.isUndefined(held.take("b", busy))
     assert.strictEqual(held.take("c", success), success)
     // A refusal alone does not wait for who is not there.
-    held.publish({ id: "1", body: "b", sentAtMs: 1000, deadlineMs: 1000 })
+    held.publish("1", "b", 1000, 1000)
     assert.isUndefined(held.take("a", busy))
     assert.strictEqual(held.take("b", closing), busy)
   })
@@ -83,7 +83,7 @@ describe("which of several answers is the answer", () => {
   it("is not settled early because a worker went away, and not withheld beyond the deadline", () => {
     let workers = 2
     const held = makeHeldAnswers<string>({ reached: () => workers, all: () => workers, window: 2 })
-    held.publish({ id: "1", body: "b", sentAtMs: 1000, deadlineMs: 1000 })
+    held.publish("1", "b", 1000, 1000)
     workers = 1
     assert.isUndefined(held.take("a", inProgress))
     assert.deepStrictEqual(held.due(1899), [])
@@ -94,10 +94,10 @@ describe("which of several answers is the answer", () => {
   it("is nobody's when nobody answered, and a new attempt begins anew", () => {
     const held = holding(2)
     assert.isUndefined(held.take("a", busy))
-    held.publish({ id: "1", body: "b", sentAtMs: 2000, deadlineMs: 1000 })
+    held.publish("1", "b", 2000, 1000)
     assert.isUndefined(held.take("b", closing))
     assert.deepStrictEqual(held.due(2900), [closing])
-    held.publish({ id: "2", body: "c", sentAtMs: 3000, deadlineMs: 1000 })
+    held.publish("2", "c", 3000, 1000)
     assert.deepStrictEqual(held.due(3999), [])
     assert.strictEqual(held.size(), 1)
     assert.deepStrictEqual(held.due(4000), [])

@@ -29,10 +29,17 @@ export class Caller<A, E> implements Asker<A, E> {
   }
 }
 
-/** One request on its way. */
-export interface Errand<Req, A, E> {
+const none: ReadonlyArray<TransportError> = []
+
+/**
+ * One request on its way, waiting for room when it is made.
+ *
+ * A class and no literal: where nearly all objects of a literal live through a collection, as the first ones in a window do,
+ * the engine makes all later ones as old objects. What they hold outlives them then, until a collection of everything.
+ */
+export class Errand<Req, A, E> {
   /** Given with its place in the window. */
-  id: string
+  id = ""
   readonly request: Req
   /** The span in which it was asked, when somebody traces; the same at each attempt. */
   readonly traceparent: string | undefined
@@ -41,44 +48,27 @@ export interface Errand<Req, A, E> {
   /** Its place among the asker's. */
   readonly index: number
   /** Its place in the schedule; most errands are answered before they need one. */
-  step: ((nowMs: number, input: unknown) => Pull.Pull<[unknown, Duration.Duration], never, unknown>) | undefined
+  step: ((nowMs: number, input: unknown) => Pull.Pull<[unknown, Duration.Duration], never, unknown>) | undefined = undefined
   /** Servers' refusals, at most one an attempt. */
-  refusals: ReadonlyArray<TransportError>
-  phase: Phase
+  refusals = none
+  phase: Phase = "queued"
   /** Which life of the sockets sent it last. */
-  sentBy: object | undefined
+  sentBy: object | undefined = undefined
   /** Whether it is on the list of what is sent next; one that expired there is on it still. */
-  listed: boolean
-  attempts: number
+  listed = false
+  attempts = 1
   /** When the attempt, or the rest, is over. */
-  dueMs: number
+  dueMs = 0
   /** What its frame says of the time that is left, from sending on. */
-  deadlineMs: number
+  deadlineMs = 0
+
+  constructor(request: Req, traceparent: string | undefined, asker: Asker<A, E>, index = 0) {
+    this.request = request
+    this.traceparent = traceparent
+    this.asker = asker
+    this.index = index
+  }
 }
-
-const none: ReadonlyArray<TransportError> = []
-
-/** Makes an errand that waits for room. */
-export const makeErrand = <Req, A, E>(
-  request: Req,
-  traceparent: string | undefined,
-  asker: Asker<A, E>,
-  index = 0
-): Errand<Req, A, E> => ({
-  id: "",
-  request,
-  traceparent,
-  asker,
-  index,
-  step: undefined,
-  refusals: none,
-  phase: "queued",
-  sentBy: undefined,
-  listed: false,
-  attempts: 1,
-  dueMs: 0,
-  deadlineMs: 0
-})
 
 /** What to say of an errand whose attempts are used up. Only when each was refused is it known what came of them. */
 const verdict = ({ attempts, refusals }: { readonly attempts: number; readonly refusals: ReadonlyArray<TransportError> }, endpoint: string): TransportErrorReason =>

@@ -21,7 +21,7 @@ export interface Publication<Body> {
 /** Collects answers. */
 export interface HeldAnswers<Body> {
   /** Notes what is published; the same id again is a new attempt. */
-  readonly publish: (publication: Publication<Body>) => void
+  readonly publish: (id: string, body: Body, sentAtMs: number, deadlineMs: number) => void
   /** Takes one worker's answer; gives what is to be passed on, if anything. Answers to what is unknown are passed on. */
   readonly take: (worker: string, item: ReplyItem) => ReplyItem | undefined
   /** Gives what is held for too long, and forgets what is past its deadline. */
@@ -31,12 +31,24 @@ export interface HeldAnswers<Body> {
   readonly size: () => number
 }
 
-interface Entry<Body> {
-  readonly publication: Publication<Body>
+/** A class and no literal for the same reason as an `Errand`. */
+class Entry<Body> implements Publication<Body> {
+  readonly id: string
+  readonly body: Body
+  readonly sentAtMs: number
+  readonly deadlineMs: number
   /** Of workers that gave no fact, if any. */
-  answers: Map<string, ReplyItem> | undefined
+  answers: Map<string, ReplyItem> | undefined = undefined
   /** The most workers that there were while it waited. */
   workers: number
+
+  constructor(id: string, body: Body, sentAtMs: number, deadlineMs: number, workers: number) {
+    this.id = id
+    this.body = body
+    this.sentAtMs = sentAtMs
+    this.deadlineMs = deadlineMs
+    this.workers = workers
+  }
 }
 
 /** Whether no other worker's answer could say more. */
@@ -69,23 +81,23 @@ export const makeHeldAnswers = <Body>({ all, fits, reached, window }: HeldAnswer
   let count = 0
   const entryOf = (id: string) => {
     const entry = places[placeIn(id, window)]
-    return entry?.publication.id === id ? entry : undefined
+    return entry?.id === id ? entry : undefined
   }
-  const remove = ({ publication: { id } }: Entry<Body>) => {
+  const remove = ({ id }: Entry<Body>) => {
     places[placeIn(id, window)] = undefined
     count--
   }
   const entries = () => places.filter((entry) => entry !== undefined)
   return {
-    publish: (publication) => {
-      const place = placeIn(publication.id, window)
+    publish: (id, body, sentAtMs, deadlineMs) => {
+      const place = placeIn(id, window)
       while (places.length <= place) places.push(undefined)
       if (places[place] === undefined) count++
-      places[place] = { publication, answers: undefined, workers: reached() }
+      places[place] = new Entry(id, body, sentAtMs, deadlineMs, reached())
     },
     take: (worker, item) => {
       const entry = entryOf(item.id)
-      if (entry === undefined || fits?.(entry.publication.body, item.reply) === false) return item
+      if (entry === undefined || fits?.(entry.body, item.reply) === false) return item
       if (isDecisive(item)) {
         remove(entry)
         return item
@@ -101,7 +113,7 @@ export const makeHeldAnswers = <Body>({ all, fits, reached, window }: HeldAnswer
     due: (nowMs) => {
       const released: Array<ReplyItem> = []
       for (const entry of entries()) {
-        const { answers, publication: { deadlineMs, sentAtMs } } = entry
+        const { answers, deadlineMs, sentAtMs } = entry
         if (answers !== undefined && nowMs >= sentAtMs + deadlineMs * 0.9) {
           released.push(best([...answers.values()]))
           remove(entry)
@@ -109,7 +121,7 @@ export const makeHeldAnswers = <Body>({ all, fits, reached, window }: HeldAnswer
       }
       return released
     },
-    open: () => entries().map(({ publication }) => publication),
+    open: entries,
     size: () => count
   }
 }

@@ -156,7 +156,7 @@ export const openPubSubCarrier = (options: PubSubCarrierOptions): OpenCarrier<Ch
     send: (text, requests) =>
       Effect.suspend(() => {
         const sentAtMs = clock.currentTimeMillisUnsafe()
-        for (const body of requests) held.publish({ id: body.id, body, sentAtMs, deadlineMs: body.deadlineMs })
+        for (const body of requests) held.publish(body.id, body, sentAtMs, body.deadlineMs)
         busy.openUnsafe()
         return publish(text)
       })

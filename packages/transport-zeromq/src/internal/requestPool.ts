@@ -37,8 +37,11 @@ export interface RequestPoolOptions<Req, A, E> extends LazyPirateOptions {
 /** An attempt whose frame was not answered in full. */
 class Unanswered extends Data.TaggedError("Unanswered")<{}> {}
 
-/** One request on its way. */
-interface Entry<Req, A, E> {
+const noop = () => undefined
+const none: ReadonlyArray<TransportError> = []
+
+/** One request on its way; a class and no literal for the same reason as an `Errand`. */
+class Entry<Req, A, E> {
   readonly id: string
   readonly request: Req
   readonly traceparent: string | undefined
@@ -46,11 +49,19 @@ interface Entry<Req, A, E> {
   /** Gets the answer; use `end`. */
   readonly done: (exit: Exit.Exit<A, E | TransportError>) => void
   /** Servers' refusals, at most one an attempt. */
-  refusals: ReadonlyArray<TransportError>
+  refusals = none
   /** Answered, or given up by who waited for it. */
-  over: boolean
+  over = false
   /** Tells the socket that nobody waits for this entry any more. */
-  onAbandon: () => void
+  onAbandon: () => void = noop
+
+  constructor(id: string, request: Req, traceparent: string | undefined, deadlineMs: number, done: (exit: Exit.Exit<A, E | TransportError>) => void) {
+    this.id = id
+    this.request = request
+    this.traceparent = traceparent
+    this.deadlineMs = deadlineMs
+    this.done = done
+  }
 }
 
 /** One socket's work. Its functions are made once, and not for each frame. */
@@ -65,7 +76,6 @@ interface Slot<Req, A, E> {
 }
 
 const isOpen = <Req, A, E>(entry: Entry<Req, A, E>) => !entry.over
-const noop = () => undefined
 const withKey = (error: TransportError, chargeKey: string | null) => new TransportError({ reason: error.reason, chargeKey })
 const end = <Req, A, E>(entry: Entry<Req, A, E>, exit: Exit.Exit<A, E | TransportError>) => {
   if (entry.over) return
@@ -78,9 +88,10 @@ const entryOf = <Req, A, E>(entries: ReadonlyArray<Entry<Req, A, E>>, id: string
   return undefined
 }
 
+const stray = Metric.update(ZmqMetrics.strayReplies, 1)
+
 /** Gives each entry its answer, and tells whether none is left without one, else the frame is sent again. */
 const distribute = <Req, A, E>({ fits, wire }: Pick<RequestPoolOptions<Req, A, E>, "fits" | "wire">, entries: ReadonlyArray<Entry<Req, A, E>>, frames: Frames, run: (effect: Effect.Effect<void>) => unknown): boolean => {
-  const stray = Metric.update(ZmqMetrics.strayReplies, 1)
   const text = frames.length === 1 ? frames[0]!.toString("utf8") : frames.map((frame) => frame.toString("utf8")).join("")
   const replies = wire.decodeReplies(text, entries)
   if (Result.isFailure(replies)) {
@@ -290,16 +301,7 @@ export const makeRequestPool = Effect.fnUntraced(function*<Req, A, E>(options: R
       if (waiting >= options.waitingMax) {
         return resume(Effect.fail(new TransportError({ reason: new Backpressure({ endpoint: label, window: options.waitingMax }), chargeKey: keyOf(request) })))
       }
-      const entry: One = {
-        id: nextId(),
-        request,
-        traceparent,
-        deadlineMs: timeoutMs,
-        done: resume,
-        refusals: [],
-        over: false,
-        onAbandon: noop
-      }
+      const entry: One = new Entry(nextId(), request, traceparent, timeoutMs, resume)
       queue.add(entry)
       waiting++
       next()

@@ -16,7 +16,7 @@ import type { Addresses } from "./addresses.ts"
 import { type Carrier, makeCarriers, type OpenCarrier, type SentRequest } from "./carrier.ts"
 import { makePlaces } from "./ids.ts"
 import { makeLine } from "./line.ts"
-import { Caller, type Errand, makeErrand, type ReplyOf, restErrand } from "./errand.ts"
+import { Caller, Errand, type ReplyOf, restErrand } from "./errand.ts"
 
 /** How a window's requests and answers are written. No function throws. */
 export interface ClientWire<Req, A, E> {
@@ -274,7 +274,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
     return {
       submit: (request, traceparent) =>
         Effect.callback((resume) => {
-          const errand = begin(makeErrand(request, traceparent, new Caller(resume)))
+          const errand = begin(new Errand(request, traceparent, new Caller(resume)))
           return Effect.sync(() => abandon(errand))
         }),
       submitAll: (from, write, traceparent) =>
@@ -293,7 +293,7 @@ export const makeWindowClient = <Req, A, E>(settings: WindowClientSettings<Req, 
             while (at < from.length) {
               const index = at++
               const request = write(from[index]!)
-              if (Result.isSuccess(request)) return makeErrand(request.success, traceparent, asker, index)
+              if (Result.isSuccess(request)) return new Errand(request.success, traceparent, asker, index)
               done(Result.fail(request.failure), index)
             }
             return undefined

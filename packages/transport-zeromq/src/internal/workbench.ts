@@ -27,8 +27,8 @@ export interface Workbench<Req, Reply> {
   readonly settle: (boundMs: number) => Effect.Effect<boolean>
 }
 
-/** One frame whose requests are being answered. */
-interface Taken<Req, Reply> {
+/** One frame whose requests are being answered; a class and no literal for the same reason as an `Errand`. */
+class Taken<Req, Reply> {
   readonly back: WayBack
   readonly call: ReplyCall<Req, Reply>
   readonly context: Context.Context<never>
@@ -36,15 +36,31 @@ interface Taken<Req, Reply> {
   /** Answers that leave together, at their request's place. */
   readonly together: Array<ReplyOut<Reply>> | undefined
   left: number
+
+  constructor(back: WayBack, call: ReplyCall<Req, Reply>, context: Context.Context<never>, atMs: number) {
+    this.back = back
+    this.call = call
+    this.context = context
+    this.atMs = atMs
+    this.together = call.divisible && !back.whole ? undefined : []
+    this.left = call.items.length
+  }
 }
 
-interface Job<Req, Reply> {
+class Job<Req, Reply> {
   readonly frame: Taken<Req, Reply>
   readonly index: number
   readonly ask: ReplyAsk<Req>
   readonly request: Req
-  fiber: Fiber.Fiber<unknown, unknown> | undefined
-  answered: boolean
+  fiber: Fiber.Fiber<unknown, unknown> | undefined = undefined
+  answered = false
+
+  constructor(frame: Taken<Req, Reply>, index: number, ask: ReplyAsk<Req>, request: Req) {
+    this.frame = frame
+    this.index = index
+    this.ask = ask
+    this.request = request
+  }
 }
 
 const defectOf = (defect: unknown) => defect
@@ -130,8 +146,7 @@ export const makeWorkbench = <Req, Reply, A, E>(
     return {
       taken: () => taken,
       take: (back, call, context) => {
-        const together = call.divisible && !back.whole ? undefined : []
-        const frame: Taken<Req, Reply> = { back, call, context, together, atMs: clock.currentTimeMillisUnsafe(), left: call.items.length }
+        const frame = new Taken(back, call, context, clock.currentTimeMillisUnsafe())
         taken += call.items.length
         if (call.items.length === 0) outbox.send(back, call.encode([]), back.ended === undefined ? [] : [back.ended])
         for (let index = 0; index < call.items.length; index++) {
@@ -140,7 +155,7 @@ export const makeWorkbench = <Req, Reply, A, E>(
             answer(frame, index, ask.id, app.refusal(ask.request.failure.reason, undefined))
             continue
           }
-          const job: Job<Req, Reply> = { frame, index, ask, request: ask.request.success, fiber: undefined, answered: false }
+          const job = new Job(frame, index, ask, ask.request.success)
           if (running.size < concurrency) start(job)
           else waiting.add(job)
         }
