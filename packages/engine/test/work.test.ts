@@ -278,6 +278,15 @@ describe("the switch and the breaker", () => {
       assert.strictEqual(probes, 0)
     }))
 
+  it.effect("end an outage also while a person has paused charging, whose pause stays", () =>
+    Effect.gen(function*() {
+      const { memory, pauses } = yield* guarded()
+      yield* memory.pause({ cause: "person", actor: "ops", reason: "an incident" })
+      yield* memory.pause({ cause: "outage", actor: "another", reason: "no answers" })
+      yield* TestClock.adjust("1200 millis")
+      assert.deepStrictEqual(yield* pauses, [["person", "ops", "an incident"]])
+    }))
+
   it.effect("say who ended an outage, and why", () =>
     Effect.gen(function*() {
       const acts: Array<object> = []
