@@ -4,6 +4,7 @@ import { StripeSim } from "@purser/stripe-sim"
 import { Effect } from "effect"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
+import { userInfo } from "node:os"
 import { csv, type Desk, desk } from "../src/Desk.ts"
 import { stores } from "../src/Store.ts"
 import { elsewhere } from "../src/Watch.ts"
@@ -124,7 +125,7 @@ it.live("a case is opened by hand where none is opened by itself", () =>
     const file = at.write("bills.csv", csv(row("soft", "")))
     yield* at.purser(["run", file, "--expected-total", "100.00", "--yes", "--json"], by)
     const started = yield* at.purser(["dunning", "start", "soft", "2026-07", "--item", "base", "--reason", "by phone", "--json"])
-    assert.deepInclude((JSON.parse(started.stdout) as ReadonlyArray<unknown>)[0], { state: "open", openedBy: "purser dunning", reason: "by phone", openedAttempt: 1 })
+    assert.deepInclude((JSON.parse(started.stdout) as ReadonlyArray<unknown>)[0], { state: "open", openedBy: userInfo().username, reason: "by phone", openedAttempt: 1 })
     yield* defaultCard("soft", "pm_card_visa")
     const runner = yield* at.start(["runner", "--transport", "memory"], by)
     const paid = yield* runner.meanwhile(Effect.repeat(cases(at), { until: (all) => all["soft"]?.state === "paid" }))

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect } from "effect"
+import { userInfo } from "node:os"
 import { atDesk, csv, desk, type Desk, tens } from "../src/Desk.ts"
 import { freePort, proxyTo } from "../src/Proxy.ts"
 import { stores } from "../src/Store.ts"
@@ -61,6 +62,8 @@ describe("purser pause stripe", () => {
       yield* at.purser(["resume", "stripe"])
       const ended = yield* run.ended
       assert.strictEqual(ended.code, 0, ended.stderr)
+      // Who did it is whoever was at the command, where they do not say another name.
+      assert.include(ended.stderr, ` by ${userInfo().username}: an incident`)
       yield* allPaid(at)
     })), 240_000)
 

@@ -10,14 +10,14 @@ export const consoleCommand = Command.make("console", {
   host: Flag.String("host").pipe(Flag.withDescription("Where to listen (default: PURSER_CONSOLE_HOST, else 127.0.0.1); elsewhere than on this machine a token is needed"), Flag.optional),
   port: portFlag.pipe(Flag.withDescription("The port; 0 takes a free one (default: PURSER_CONSOLE_PORT, else 4280)"), Flag.optional),
   readOnly: Flag.Boolean("read-only").pipe(Flag.withDescription("Look, and do nothing"), Flag.withDefault(false)),
-  actor: actorFlag.pipe(Flag.withDescription("Who acts where nobody has to sign in, for the record (default: the user)"), Flag.optional)
+  actor: actorFlag.pipe(Flag.withDescription("Who acts where nobody has to sign in, for the record (default: your user name)"))
 }, Effect.fnUntraced(function*(given) {
   const { serveConsole } = yield* Effect.promise(() => import("../handlers/console.ts"))
   return yield* inTelemetry("console", serveConsole({
     host: Option.getOrUndefined(given.host),
     port: Option.getOrUndefined(given.port),
     readOnly: given.readOnly,
-    actor: Option.getOrUndefined(given.actor)
+    actor: given.actor
   }))
 })).pipe(
   Command.withDescription("Serve the operator's web page: runs, charges, what waits for a person, caps, workers, reconciliation"),

@@ -9,7 +9,6 @@ import { actorFlag, reasonFlag } from "./recordFlags.ts"
 const load = Effect.promise(() => import("../handlers/dunning.ts"))
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
 const reason = reasonFlag.pipe(Flag.withDescription("Why, for the record"))
-const actor = actorFlag.pipe(Flag.withDescription("Who, for the record (default: purser dunning)"), Flag.withDefault("purser dunning"))
 
 /** `purser dunning list | show | start | cancel | card` */
 export const dunningCommand = Command.make("dunning").pipe(
@@ -31,10 +30,10 @@ export const dunningCommand = Command.make("dunning").pipe(
     Command.make("show", { ...identityFlags, json }, Effect.fnUntraced(function*(given) {
       return yield* (yield* load).show(yield* readIdentity(given), given.json)
     })).pipe(Command.withDescription("Show the cases of one charge")),
-    Command.make("start", { ...identityFlags, reason, actor, json }, Effect.fnUntraced(function*(given) {
+    Command.make("start", { ...identityFlags, reason, actor: actorFlag, json }, Effect.fnUntraced(function*(given) {
       return yield* (yield* load).start(yield* readIdentity(given), given)
     })).pipe(Command.withDescription("Open a case for a declined charge; a runner takes it up")),
-    Command.make("cancel", { ...identityFlags, reason, actor, json }, Effect.fnUntraced(function*(given) {
+    Command.make("cancel", { ...identityFlags, reason, actor: actorFlag, json }, Effect.fnUntraced(function*(given) {
       return yield* (yield* load).cancel(yield* readIdentity(given), given)
     })).pipe(Command.withDescription("End the open case of a charge; no further attempt is made")),
     Command.make("card", {
@@ -44,7 +43,7 @@ export const dunningCommand = Command.make("dunning").pipe(
         Flag.optional
       ),
       reason,
-      actor,
+      actor: actorFlag,
       json
     }, Effect.fnUntraced(function*({ customer, paymentMethod, ...act }) {
       const method = Option.getOrUndefined(paymentMethod)

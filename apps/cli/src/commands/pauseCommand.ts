@@ -4,14 +4,13 @@ import { Argument, Command, Flag } from "effect/cli"
 import { actorFlag, reasonFlag } from "./recordFlags.ts"
 
 const target = Argument.Literals("WHAT", ["stripe"]).pipe(Argument.withDescription("What rests: stripe, all charging of this database"))
-const actor = (name: string) => actorFlag.pipe(Flag.withDescription(`Who, for the record (default: ${name})`), Flag.withDefault(name))
 const load = Effect.promise(() => import("../handlers/pause.ts"))
 
 /** `purser pause stripe` */
 export const pauseCommand = Command.make("pause", {
   target,
   reason: reasonFlag.pipe(Flag.withDescription("Why, for the record")),
-  actor: actor("purser pause")
+  actor: actorFlag
 }, Effect.fnUntraced(function*({ actor, reason }) {
   return yield* (yield* load).pause({ cause: "person", actor, reason })
 })).pipe(
@@ -23,7 +22,7 @@ export const pauseCommand = Command.make("pause", {
 export const resumeCommand = Command.make("resume", {
   target,
   reason: reasonFlag.pipe(Flag.withDescription("Why, for the record"), Flag.withDefault("")),
-  actor: actor("purser resume")
+  actor: actorFlag
 }, Effect.fnUntraced(function*({ actor, reason }) {
   return yield* (yield* load).resume({ actor, reason })
 })).pipe(Command.withDescription("Let charging go on, whoever paused it"))

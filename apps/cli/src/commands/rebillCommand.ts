@@ -17,7 +17,7 @@ export const rebillCommand = Command.make("rebill", {
     Flag.withDefault(false)
   ),
   reason: reasonFlag.pipe(Flag.withDescription("Why, for the record")),
-  actor: actorFlag.pipe(Flag.withDescription("Who, for the record (default: purser rebill)"), Flag.withDefault("purser rebill")),
+  actor: actorFlag,
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false))
 }, Effect.fnUntraced(function*(given) {
   const identity = yield* readIdentity({ ...given, revision: 0 })

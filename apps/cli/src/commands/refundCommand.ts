@@ -23,7 +23,7 @@ export const refundCommand = Command.make("refund", {
     Flag.optional
   ),
   reason: reasonFlag.pipe(Flag.withDescription("Why, for the record")),
-  actor: actorFlag.pipe(Flag.withDescription("Who, for the record (default: purser refund)"), Flag.withDefault("purser refund")),
+  actor: actorFlag,
   again: Flag.Boolean("again").pipe(Flag.withDescription("Ask once more for a refund that Stripe refused"), Flag.withDefault(false)),
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Say what would go back, and send nothing"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false))

@@ -19,7 +19,7 @@ export const retryCommand = Command.make("retry", {
     Flag.optional
   ),
   reason: reasonFlag.pipe(Flag.withDescription("Why, for the record"), Flag.optional),
-  actor: actorFlag.pipe(Flag.withDescription("Who, for the record (default: purser retry)"), Flag.withDefault("purser retry")),
+  actor: actorFlag,
   dryRun: Flag.Boolean("dry-run").pipe(Flag.withDescription("Say what would move, and move nothing"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object as the last line"), Flag.withDefault(false))
 }, Effect.fnUntraced(function*({ customer, due, paymentMethod, period, reason, ...given }) {

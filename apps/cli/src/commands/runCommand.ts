@@ -79,10 +79,7 @@ const flags = {
     Flag.withDescription("Try charges of this file again that were declined or rejected; may be repeated"),
     Flag.atLeast(0)
   ),
-  actor: actorFlag.pipe(
-    Flag.withDescription("Who, for the log, when a period is billed out of its time (default: purser run)"),
-    Flag.withDefault("purser run")
-  ),
+  actor: actorFlag,
   report: Flag.String("report").pipe(Flag.withDescription("Write one line per row with its state to this CSV file"), Flag.withMetavar("FILE"), Flag.optional)
 } as const
 

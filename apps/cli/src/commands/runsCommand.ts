@@ -9,7 +9,6 @@ import { actorFlag, reasonFlag } from "./recordFlags.ts"
 const load = Effect.promise(() => import("../handlers/runs.ts"))
 const name = Argument.String("RUN").pipe(Argument.withDescription("The run's name, or its id"))
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
-const actor = actorFlag.pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser runs"))
 const reason = reasonFlag.pipe(Flag.withDescription("Why, for the record"))
 
 /** Where the rows of a run come from. */
@@ -90,7 +89,7 @@ export const readOptions = Effect.fnUntraced(function*(given: {
 })
 
 const act = (word: "pause" | "cancel", description: string) =>
-  Command.make(word, { name, actor, reason }, Effect.fnUntraced(function*(given) {
+  Command.make(word, { name, actor: actorFlag, reason }, Effect.fnUntraced(function*(given) {
     return yield* (yield* load).actOnRun(word, given.name, given.actor, given.reason)
   })).pipe(Command.withDescription(description))
 
@@ -112,7 +111,7 @@ export const runsCommand = Command.make("runs", {
     })).pipe(Command.withDescription("One run, with what happened to it")),
     Command.make("start", {
       name: Argument.String("NAME").pipe(Argument.withDescription("A name that no run has; the same name again charges nobody")),
-      ...sourceFlags, ...optionFlags, actor, json,
+      ...sourceFlags, ...optionFlags, actor: actorFlag, json,
       watch: Flag.Boolean("watch").pipe(Flag.withDescription("Follow it to its end"), Flag.withDefault(false))
     }, Effect.fnUntraced(function*(given) {
       yield* checkName("a run's name", given.name)
@@ -120,13 +119,13 @@ export const runsCommand = Command.make("runs", {
       const source = yield* readSource(given, options.allowPeriods)
       return yield* (yield* load).startRun({ name: given.name, ...source, options, actor: given.actor }, given)
     })).pipe(Command.withDescription("Hand a run over to runners")),
-    Command.make("extend", { name, ...sourceFlags, actor }, Effect.fnUntraced(function*(given) {
+    Command.make("extend", { name, ...sourceFlags, actor: actorFlag }, Effect.fnUntraced(function*(given) {
       const hasSource = Option.isSome(given.query) || Option.isSome(given.file) || Option.isSome(given.definition)
       const source = hasSource ? yield* readSource(given, []) : undefined
       return yield* (yield* load).extendRun({ run: given.name, actor: given.actor, ...source })
     })).pipe(Command.withDescription("Read the source of a run that is over once more, and charge the rows that it did not have")),
     act("pause", "Send nothing more until it is resumed; what was sent is settled"),
-    Command.make("resume", { name, actor }, Effect.fnUntraced(function*(given) {
+    Command.make("resume", { name, actor: actorFlag }, Effect.fnUntraced(function*(given) {
       return yield* (yield* load).actOnRun("resume", given.name, given.actor, "")
     })).pipe(Command.withDescription("Go on with a run that was paused")),
     act("cancel", "Send nothing more, ever; what was sent is settled, the rest is not started"),

@@ -19,7 +19,7 @@ export const scheduleCommand = Command.make("schedule", { json }, Effect.fnUntra
       cron: Flag.String("cron").pipe(Flag.withDescription("When: minute, hour, day, month, weekday, as in crontab; or six fields, with seconds in front")),
       zone: Flag.String("zone").pipe(Flag.withDescription("The time zone of these fields, such as Europe/Berlin"), Flag.withDefault("UTC")),
       ...sourceFlags, ...optionFlags,
-      actor: actorFlag.pipe(Flag.withDescription("Who, for the record"), Flag.withDefault("purser schedule"))
+      actor: actorFlag
     }, Effect.fnUntraced(function*(given) {
       yield* checkName("a schedule's name", given.name)
       const options = yield* readOptions(given)

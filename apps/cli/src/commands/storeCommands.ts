@@ -69,10 +69,10 @@ const figures = {
 
 const why = {
   reason: reasonFlag.pipe(Flag.withDescription("Why, for the record")),
-  actor: actorFlag.pipe(Flag.withDescription("Who, for the record (default: the command)"), Flag.optional)
+  actor: actorFlag
 }
-const actOf = (given: { readonly actor: Option.Option<string>; readonly reason: string }, act: string) =>
-  given.reason.trim() === "" ? refused("--reason: say why, for the record") : Effect.succeed({ reason: given.reason, actor: Option.getOrElse(given.actor, () => `purser cap ${act}`) })
+const actOf = ({ actor, reason }: { readonly actor: string; readonly reason: string }) =>
+  reason.trim() === "" ? refused("--reason: say why, for the record") : Effect.succeed({ reason, actor })
 
 const loadCap = Effect.promise(() => import("../handlers/cap.ts"))
 
@@ -87,14 +87,14 @@ export const capCommand = Command.make("cap").pipe(
       return yield* (yield* loadCap).showCaps(Option.isSome(given.period) ? yield* readPeriod(given.period.value) : undefined, given.json)
     })).pipe(Command.withDescription("Show the caps and how much of them is used")),
     Command.make("raise", { ...scopeFlags, ...figures, ...why }, Effect.fnUntraced(function*(given) {
-      return yield* (yield* loadCap).raiseCap(yield* readScope(given), { ...given, ...(yield* actOf(given, "raise")) })
+      return yield* (yield* loadCap).raiseCap(yield* readScope(given), { ...given, ...(yield* actOf(given)) })
     })).pipe(Command.withDescription("Set other figures, with a reason that is kept")),
     Command.make("close", { ...scopeFlags, actor: why.actor, reason: why.reason.pipe(Flag.optional) }, Effect.fnUntraced(function*(given) {
       const reason = Option.isSome(given.reason) ? { reason: given.reason.value } : {}
-      return yield* (yield* loadCap).closeCap(yield* readScope(given), { actor: Option.getOrElse(given.actor, () => "purser cap close"), ...reason })
+      return yield* (yield* loadCap).closeCap(yield* readScope(given), { actor: given.actor, ...reason })
     })).pipe(Command.withDescription("Take no more charges for the period; who, and why if you say it, is kept")),
     Command.make("reopen", { ...scopeFlags, ...why }, Effect.fnUntraced(function*(given) {
-      return yield* (yield* loadCap).reopenCap(yield* readScope(given), yield* actOf(given, "reopen"))
+      return yield* (yield* loadCap).reopenCap(yield* readScope(given), yield* actOf(given))
     })).pipe(Command.withDescription("Take charges for a closed period again, with a reason that is kept; its figures stay"))
   ])
 )

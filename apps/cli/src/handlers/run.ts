@@ -98,7 +98,7 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   if (options.retry.length > 0) {
     const book = yield* RunLedger
     const chargeKeys = yield* book.keysIn(id, options.retry)
-    const reopened = yield* (yield* Ledger).reopen({ chargeKeys, from: options.retry, actor: "purser run --retry", reason: `run ${id}` })
+    const reopened = yield* (yield* Ledger).reopen({ chargeKeys, from: options.retry, actor: options.actor, reason: `purser run --retry, run ${id}` })
     for (const chargeKey of chargeKeys) retried.add(chargeKey)
     yield* note(`${reopened} ${options.retry.join(" and ")} charges are tried again`)
   }
@@ -111,7 +111,7 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   })
   const open = openRows(yield* (yield* RunLedger).summary(id))
   if (options.paused) {
-    yield* pause.pause({ cause: "person", actor: "purser run --paused", reason: `run ${id}` })
+    yield* pause.pause({ cause: "person", actor: options.actor, reason: `purser run --paused, run ${id}` })
   }
   if (open > 0) yield* waitIfPaused("Planned, and nothing charged.")
   if (open > 0) yield* startWorkers
