@@ -33,7 +33,7 @@ export interface RunGroup {
   readonly amountMinor: bigint
   readonly receivedMinor: bigint
   readonly settledBefore: number
-  /** Rows that settled within the last minute. */
+  /** Rows that settled within the last minute, or since the moment that was asked for where that is later. */
   readonly settledLastMinute: number
 }
 
@@ -64,16 +64,19 @@ export interface RunView {
   readonly groups: ReadonlyArray<RunGroup>
   /** Equal slices from the plan until now, or until the run's end. */
   readonly slices: ReadonlyArray<RunSlice>
+  /** When the first row was claimed, and when one was claimed or settled last; null before. */
+  readonly firstClaimedAtMs: number | null
+  readonly lastMovedAtMs: number | null
   /** When this was read. */
   readonly atMs: number
 }
 
 /** The statistics. Every method needs nothing and fails with `LedgerError` only. */
 export class RunStats extends Context.Service<RunStats, {
-  /** Runs, the newest first; `before` is the beginning of the last one that the caller has. */
-  readonly list: (before: number | null, limit: number) => Effect.Effect<ReadonlyArray<RunLine>, LedgerError>
-  /** One run, in so many slices of time. */
-  readonly view: (runId: string, slices: number) => Effect.Effect<RunView | undefined, LedgerError>
+  /** Runs, the newest first; `before` is the beginning of the last one that the caller has. `only`: of these alone. */
+  readonly list: (before: number | null, limit: number, only?: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<RunLine>, LedgerError>
+  /** One run, in so many slices of time. `sinceMs`: what settled before is not of the last minute. */
+  readonly view: (runId: string, slices: number, sinceMs?: number) => Effect.Effect<RunView | undefined, LedgerError>
   /** The runs that have a charge among their rows, in the order of their beginning. */
   readonly runsOf: (chargeKey: ChargeKey, limit: number) => Effect.Effect<ReadonlyArray<RunOfCharge>, LedgerError>
 }>()("@purser/core/RunStats") {}

@@ -11,6 +11,10 @@ const silentAfterMs = 20_000
 const of = ({ beatAtMs, stoppedAtMs }: WorkerLine, atMs: number): WorkerLife =>
   stoppedAtMs !== null ? "stopped" : beatAtMs === null ? "unknown" : atMs - beatAtMs > silentAfterMs ? "silent" : "beating"
 
+/** Who may send what a run has planned: a worker at its socket, a runner with workers of its own, the run's own command. */
+const isServer = ({ runner }: RunRecord, { inFlight, serves, worker }: WorkerLine): boolean =>
+  serves === null ? inFlight > 0 : serves.startsWith("requests ") || /^runs, [1-9]/.test(serves) || worker === runner && !serves.endsWith(", 0 workers")
+const heardAt = ({ beatAtMs }: WorkerLine) => `${new Date(beatAtMs ?? 0).toISOString().slice(0, 19)}Z`
 const isRunner = ({ serves }: WorkerLine) => serves?.startsWith("runs,") === true
 
 /** The workers' book as it was read. */
@@ -38,6 +42,20 @@ export const WorkerLife = {
     if (record.runner === null) return "no runner is heard of: it waits until one is started (purser runner)"
     const last = book.workers.find((line) => isRunner(line) && line.worker === record.runner)
     if (last === undefined) return `its runner, ${record.runner}, is not in the workers' book: if that is no program of your own, ${then} when a runner is started (purser runner)`
-    return `no runner answers: ${record.runner} was last heard of at ${new Date(last.beatAtMs ?? 0).toISOString().slice(0, 19)}Z; ${then} when one is started (purser runner)`
+    return `no runner answers: ${record.runner} was last heard of at ${heardAt(last)}; ${then} when one is started (purser runner)`
+  },
+
+  /**
+   * Of a run that whoever runs it has in hand and of which nothing moves: that no worker is there which could send its rows. A run of a program of
+   * one's own is none of the book's: nothing is said of it.
+   */
+  unserved: (record: RunRecord, { atMs, workers }: BookRead): string | null => {
+    const isAlive = (line: WorkerLine) => of(line, atMs) === "beating" || line.serves === null
+    if (record.state !== "running" || !workers.some((line) => line.worker === record.runner && isAlive(line))) return null
+    if (workers.some((line) => isAlive(line) && isServer(record, line))) return null
+    // One that ended by itself is missed less than one that is silent.
+    const [last] = workers.filter((line) => isServer(record, line)).toSorted((a, b) => Number(a.stoppedAtMs !== null) - Number(b.stoppedAtMs !== null) || (b.beatAtMs ?? 0) - (a.beatAtMs ?? 0))
+    const then = "what is left is sent when one is started (purser worker)"
+    return last === undefined ? `no worker is heard of: ${then}` : `no worker answers: ${last.worker} was last heard of at ${heardAt(last)}; ${then}`
   }
 } as const

@@ -97,7 +97,7 @@ const statements = Effect.gen(function*() {
     { name: "story: calls to Stripe", sql: Calls.of, params: [text(key!.charge_key), integer(500)] },
     { name: "story: runs of a charge", sql: RunStats.runsOf, params: [text(key!.charge_key), integer(50)] },
     { name: "workers", sql: Workers.list, params: [integer(20_000)] },
-    { name: "run: view", sql: RunStats.groups, params: [text("run"), double(0), double(1e13), integer(60)], whole: true }
+    { name: "run: view", sql: RunStats.groups, params: [text("run"), double(0), double(1e13), integer(60), double(0)], whole: true }
   ]
   return list
 })

@@ -6,7 +6,7 @@ import { type RunGroup, type RunLine, type RunSlice, RunStats } from "@purser/co
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { StateColumn } from "./internal/chargeRow.ts"
-import { double, integer, text } from "./internal/params.ts"
+import { boolean, double, integer, text, texts } from "./internal/params.ts"
 import * as Sql from "./internal/runStatsSql.ts"
 import { asker } from "./internal/storeQuery.ts"
 
@@ -32,7 +32,9 @@ const GroupRow = Schema.Struct({
   amount_minor: Schema.String,
   received_minor: Schema.String,
   settled_before: Schema.BigInt,
-  settled_last_minute: Schema.BigInt
+  settled_last_minute: Schema.BigInt,
+  first_claimed_at_ms: Schema.NullOr(Schema.Finite),
+  last_moved_at_ms: Schema.NullOr(Schema.Finite)
 })
 
 const runOf = (row: typeof RunRow.Type): RunLine => ({
@@ -71,7 +73,7 @@ const isUnderWay = (state: RunGroup["state"]) => state === "staged" || state ===
 
 /**
  * Sums up what was claimed and what came further by the end of each slice; `settled_slice` 0 is before the run's time. What is
- * past the worker's hands and not settled (a bank debit, a quarantine) has no time of its own: it counts as that from its claim on.
+ * past the worker's hands and not settled (a bank debit) has no time of its own: it counts as that from its claim on.
  */
 const slicesOf = (rows: ReadonlyArray<typeof GroupRow.Type>, count: number, fromMs: number, toMs: number): ReadonlyArray<RunSlice> => {
   interface Step {
@@ -132,20 +134,30 @@ const RunOfChargeRow = Schema.Struct({
 const make = Effect.gen(function*() {
   const ask = asker(yield* SqlClient.SqlClient)
   return RunStats.of({
-    list: (before, limit) =>
-      Effect.map(ask("list runs", Sql.list, [double(before), integer(limit)], RunRow), (rows) => rows.map(runOf)),
+    list: (before, limit, only) =>
+      Effect.map(ask("list runs", Sql.list, [double(before), integer(limit), boolean(only !== undefined), texts(only ?? [])], RunRow), (rows) => rows.map(runOf)),
     runsOf: (chargeKey, limit) =>
       Effect.map(ask("list runs of a charge", Sql.runsOf, [text(chargeKey), integer(limit)], RunOfChargeRow), (rows) =>
         rows.map(({ begun_at_ms, planned_at_ms, run_id, ...row }) => ({ ...row, runId: run_id, begunAtMs: begun_at_ms, plannedAtMs: planned_at_ms }))),
-    view: Effect.fn("RunStats.view")(function*(runId, slices) {
+    view: Effect.fn("RunStats.view")(function*(runId, slices, sinceMs) {
       const [found] = yield* ask("find run", Sql.find, [text(runId)], FoundRow)
       if (found === undefined) return undefined
       const run = runOf(found)
       const fromMs = run.plannedAtMs ?? run.begunAtMs
       // An empty span has no slices.
       const toMs = Math.max(run.finishedAtMs ?? found.now_ms, fromMs + 1)
-      const rows = yield* ask("view run", Sql.groups, [text(runId), double(fromMs), double(toMs), integer(slices)], GroupRow)
-      return { run, groups: groupsOf(rows), slices: slicesOf(rows, slices, fromMs, toMs), atMs: found.now_ms }
+      const rows = yield* ask("view run", Sql.groups, [text(runId), double(fromMs), double(toMs), integer(slices), double(sinceMs ?? 0)], GroupRow)
+      const times = (of: (row: typeof GroupRow.Type) => number | null) => rows.flatMap((row) => of(row) ?? [])
+      const claims = times((row) => row.first_claimed_at_ms)
+      const moves = times((row) => row.last_moved_at_ms)
+      return {
+        run,
+        groups: groupsOf(rows),
+        slices: slicesOf(rows, slices, fromMs, toMs),
+        firstClaimedAtMs: claims.length === 0 ? null : Math.min(...claims),
+        lastMovedAtMs: moves.length === 0 ? null : Math.max(...moves),
+        atMs: found.now_ms
+      }
     })
   })
 })

@@ -1,6 +1,6 @@
 /** What a console reads: the search against the whole table, runs against the run book, and what waits for a person. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Attention, type ChargePlace, type ChargeQuery, ChargeSearch, ChargeKey, Ledger, OperatorTrail, RunLedger, type RunRow, RunStats, WorkerBook, chargeKeyOf } from "@purser/core"
+import { Attention, type ChargePlace, type ChargeQuery, ChargeSearch, ChargeKey, Ledger, OperatorTrail, Rejected, RunLedger, type RunRow, RunStats, WorkerBook, chargeKeyOf } from "@purser/core"
 import { chargeFor } from "@purser/testkit"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -115,6 +115,8 @@ describe.each(TestDatabase.layers)("what a console reads on %s", (_, database) =
         for (const slice of view?.slices ?? []) assert.strictEqual(slice.waiting + slice.inWork + Object.values(slice.past).reduce((sum, n) => sum + n, 0), 12)
         assert.deepStrictEqual([view?.slices[0]?.waiting, view?.slices[10]?.waiting, view?.slices[10]?.inWork], [12, 6, 6])
         assert.deepStrictEqual((yield* stats.list(null, 10)).map(({ rows, runId, state }) => [runId, state, rows]), [["first", "planned", 12]])
+        assert.deepStrictEqual((yield* stats.list(null, 10, ["first", "nobody"])).map(({ runId }) => runId), ["first"])
+        assert.deepStrictEqual(yield* stats.list(null, 10, ["nobody"]), [])
         assert.strictEqual(yield* stats.view("nobody", 10), undefined)
       }))
 
@@ -228,6 +230,33 @@ describe.each(TestDatabase.layers)("what a console reads on %s", (_, database) =
         assert.deepStrictEqual((yield* trail.acts(before!.position, 10)).map(({ reason }) => reason), ["one"])
         assert.deepStrictEqual((yield* trail.actsOn("charging", 1)).map(({ reason }) => reason), ["three"])
         assert.isTrue((yield* Effect.result(sql.unsafe("delete from purser.operator_acts")))._tag === "Failure")
+      }))
+
+    it.effect("a run's view tells when its rows moved, and draws a quarantine from when it was made", () =>
+      Effect.gen(function*() {
+        const book = yield* RunLedger
+        const ledger = yield* Ledger
+        const stats = yield* RunStats
+        const lines = run(["m1", "m2", "m3", "m4"].map((customer) => [customer, 1000]))
+        yield* book.begin({ runId: "moving", source: "bills.csv" })
+        yield* book.stage("moving", lines)
+        yield* book.plan("moving")
+        const before = (yield* stats.view("moving", 10))!
+        assert.deepStrictEqual([before.firstClaimedAtMs, before.lastMovedAtMs], [null, null])
+        yield* DatabaseClock.advance("10 minutes")
+        const claims = yield* Effect.forEach(lines.slice(0, 3), ({ request }) => ledger.claim(request, "w1"))
+        const leases = claims.flatMap((claim) => claim._tag === "Claimed" ? [claim.charge.lease] : [])
+        const claimedAtMs = (yield* stats.view("moving", 10))!.atMs
+        yield* DatabaseClock.advance("8 minutes")
+        yield* ledger.quarantine(leases[0]!, "look")
+        yield* ledger.settle({ lease: leases[1]!, attempt: 1, paymentIntentId: null, outcome: new Rejected({ chargeKey: leases[1]!.chargeKey, alreadySettled: false, code: "x", detail: "" }) })
+        const view = (yield* stats.view("moving", 20))!
+        assert.isBelow(Math.abs(view.firstClaimedAtMs! - claimedAtMs), 10_000)
+        assert.isBelow(Math.abs(view.lastMovedAtMs! - view.atMs), 10_000)
+        // Claimed in the middle, quarantined at the end.
+        assert.deepStrictEqual([15, 20].map((slice) => [view.slices[slice]?.inWork, view.slices[slice]?.past["quarantined"] ?? 0]), [[3, 0], [1, 1]])
+        const lately = (sinceMs?: number) => Effect.map(stats.view("moving", 1, sinceMs), (found) => found?.groups.reduce((sum, { settledLastMinute }) => sum + settledLastMinute, 0))
+        assert.deepStrictEqual([yield* lately(), yield* lately(view.atMs + 1000)], [1, 0])
       }))
   })
 })

@@ -48,9 +48,9 @@ const runParams = { params: { runId: Text }, payload: Schema.Struct({ reason: Re
 export class RunsGroup extends HttpApiGroup.make("runs")
   .add(HttpApiEndpoint.get("list", "/api/runs", {
     query: { before: Schema.optional(Moment), limit: limit(200) },
-    success: Schema.Struct({ runs: Schema.Array(Shapes.Run), pauses: Schema.Array(Shapes.Pause), atMs: Schema.Finite }),
+    success: Shapes.Runs,
     error: reading
-  }).annotateMerge(said("Runs, the newest first")))
+  }).annotateMerge(said("Runs, the newest first; before all of them also those that are not over, however old they are")))
   .add(HttpApiEndpoint.get("view", "/api/runs/:runId", { params: { runId: Text }, success: Shapes.RunView, error: reading }).annotateMerge(said("One run with its numbers")))
   .add(HttpApiEndpoint.post("pause", "/api/runs/:runId/pause", runParams).annotateMerge(said("Send nothing more of this run; what was sent settles")))
   .add(HttpApiEndpoint.post("resume", "/api/runs/:runId/resume", runParams).annotateMerge(said("Let the run go on")))

@@ -46,10 +46,13 @@ export const Run = Schema.Struct({
   /** What may be done with it now, and where that is less than one would expect, why. */
   acts: Schema.Array(Schema.Literals(["pause", "resume", "cancel"])),
   whyNot: NullText,
-  /** What its state does not tell: that nobody is there who would work on it. */
+  /** What its state does not tell: that nobody is there who would work on it, or, in a run's own view, send its rows. */
   abandoned: NullText
 })
 export type Run = typeof Run.Type
+
+/** A page of runs, the newest first. `next` goes into `before` of the next call; null at the end. */
+export const Runs = Schema.Struct({ runs: Schema.Array(Run), next: NullTime, pauses: Schema.Array(Pause), atMs: Schema.Finite })
 
 /** Rows of one namespace, period, currency and state. */
 export const RunGroup = Schema.Struct({
@@ -61,6 +64,7 @@ export const RunGroup = Schema.Struct({
   amountMinor: Schema.BigInt,
   receivedMinor: Schema.BigInt,
   settledBefore: Schema.Int,
+  /** Within the last minute, and since the run began or went on where that is later. */
   settledLastMinute: Schema.Int
 })
 
@@ -98,10 +102,12 @@ export const RunView = Schema.Struct({
   slices: Schema.Array(RunSlice),
   caps: Schema.Array(Cap),
   events: Schema.Array(RunEvent),
-  /** Rows that are still to settle, and how many settled a second over the last minute. */
+  /** Rows that are still to settle; those that are quarantined wait for a person, and are not among them. */
   open: Schema.Int,
+  forPerson: Schema.Int,
+  /** How many settled a second over the last minute, or since the run began or went on where that is later. */
   settledPerSecond: Schema.Finite,
-  /** Null where nothing settles, and where nothing more is sent. */
+  /** Null where nothing settles, where nothing more is sent, and where nobody is there to send it. */
   leftMs: NullTime,
   /** Whether it waits for a person, by its own pause or the switch. */
   held: Schema.Boolean,

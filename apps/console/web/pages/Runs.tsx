@@ -1,5 +1,7 @@
 /** Runs: which there are, and one of them as it goes. */
+import { useRef, useState } from "react"
 import type { Run, RunView } from "../../src/api/Shapes.ts"
+import { call, type Failed } from "../client.ts"
 import { useData } from "../data.ts"
 import { amount, count, percent, rate, span, words } from "../format.ts"
 import { useLive } from "../live.ts"
@@ -71,8 +73,9 @@ const Detail = ({ runId }: { readonly runId: string }) => {
   const { run } = view
   const shares = sharesOf(view)
   const rows = Math.max(run.rows, shares.reduce((sum, { n }) => sum + n, 0))
-  const settled = rows - view.open
-  const isOver = view.open === 0
+  const settled = rows - view.open - view.forPerson
+  const isOver = view.open === 0 && view.forPerson === 0
+  const waits = view.forPerson === 0 ? null : <>, <a href={to("attention")}>{count(view.forPerson)} {view.forPerson === 1 ? "waits" : "wait"} for a person</a></>
   const before = view.groups.reduce((sum, { settledBefore }) => sum + settledBefore, 0)
   return (
     <article className="detail" aria-label={`Run ${nameOf(run)}`}>
@@ -87,9 +90,9 @@ const Detail = ({ runId }: { readonly runId: string }) => {
       <dl className="figures">
         {rows > 0 && before === rows
           ? <Figure name="Charged" note={`all ${count(rows)} rows were settled before`}>nothing new</Figure>
-          : <Figure name="Settled" note={<>{count(settled)} of {count(rows)} rows</>}>{percent(settled, rows)}</Figure>}
-        <Figure name="Rate" note={view.held ? "held" : "over the last minute"}>{view.held ? "–" : rate(view.settledPerSecond)}</Figure>
-        <Figure name="Time left" note={view.held ? "held" : view.leftMs === null ? (isOver ? "nothing is open" : "nothing settles") : <>about <Time ms={view.atMs + view.leftMs} now={view.atMs} /></>}>{view.leftMs === null ? "–" : span(view.leftMs)}</Figure>
+          : <Figure name="Settled" note={<>{count(settled)} of {count(rows)} rows{waits}</>}>{percent(settled, rows)}</Figure>}
+        <Figure name="Rate" note={view.held ? "held" : "over the last minute, or since it went on"}>{view.held ? "–" : rate(view.settledPerSecond)}</Figure>
+        <Figure name="Time left" note={view.held ? "held" : view.leftMs === null ? (isOver ? "nothing is open" : run.abandoned !== null ? "nobody is there" : view.open === 0 ? "a person has to look" : "nothing settles") : <>about <Time ms={view.atMs + view.leftMs} now={view.atMs} /></>}>{view.leftMs === null ? "–" : span(view.leftMs)}</Figure>
         <Figure name="Received" note={receivedText(view).length > 1 ? receivedText(view).slice(1).map(([code, minor]) => `${amount(minor, code)} ${code.toUpperCase()}`).join(", ") : undefined}>
           {receivedText(view).slice(0, 1).map(([code, minor]) => <Amount key={code} minor={minor} code={code} />)}{receivedText(view).length === 0 ? "–" : null}
         </Figure>
@@ -121,18 +124,44 @@ const Detail = ({ runId }: { readonly runId: string }) => {
   )
 }
 
+/** The newest runs as they stand, those that are not over, and older ones as far as they were asked for. */
+const useRuns = () => {
+  const { failed, value } = useData("runs", (client) => client.runs.list({ query: {} }))
+  const known = useRef(new Map<string, Run>())
+  const [older, setOlder] = useState<{ readonly next: number | null | undefined; readonly busy: boolean; readonly failed: Failed | undefined }>({ next: undefined, busy: false, failed: undefined })
+  // What has left the newest page since stays on the list.
+  for (const run of value?.runs ?? []) known.current.set(run.runId, run)
+  const next = older.next === undefined ? value?.next ?? null : older.next
+  const more = () => {
+    if (next === null || older.busy) return
+    setOlder((before) => ({ ...before, busy: true }))
+    void call((client) => client.runs.list({ query: { before: next } })).then((called) => {
+      if (called.ok) for (const run of called.value.runs) if (!known.current.has(run.runId)) known.current.set(run.runId, run)
+      setOlder((before) => called.ok ? { next: called.value.next, busy: false, failed: undefined } : { ...before, busy: false, failed: called.failed })
+    })
+  }
+  return {
+    runs: value === undefined ? undefined : [...known.current.values()].toSorted((a, b) => b.begunAtMs - a.begunAtMs),
+    atMs: value?.atMs ?? 0,
+    failed: failed ?? older.failed,
+    busy: older.busy,
+    more: next === null ? undefined : more
+  }
+}
+
 /** The page; without a run it shows the newest. */
 export const Runs = ({ runId }: { readonly runId: string | undefined }) => {
-  const { failed, value } = useData("runs", (client) => client.runs.list({ query: {} }))
-  const chosen = runId ?? value?.runs[0]?.runId
+  const { atMs, busy, failed, more, runs } = useRuns()
+  const chosen = runId ?? runs?.[0]?.runId
   return (
     <div className={`split ${runId === undefined ? "none-chosen" : ""}`}>
       <section className="side" aria-label="All runs">
         <h2>Runs</h2>
         <Problem failed={failed} />
-        {value === undefined ? null : value.runs.length === 0
+        {runs === undefined ? null : runs.length === 0
           ? <Nothing>No run yet. <code>purser run FILE</code> begins one.</Nothing>
-          : <RunList runs={value.runs} chosen={chosen} now={value.atMs} />}
+          : <RunList runs={runs} chosen={chosen} now={atMs} />}
+        {more === undefined ? null : <button type="button" className="button small" disabled={busy} onClick={more}>Older runs</button>}
       </section>
       {chosen === undefined ? <div className="detail"><Head title="Runs"><div className="acts"><PauseAll done={() => undefined} /></div></Head></div> : <Detail key={chosen} runId={chosen} />}
     </div>

@@ -2,7 +2,7 @@
  * Runs, and the switch that stops charging. The register of runs knows names, states and acts; the run book and the ledger
  * know the numbers. A run of which the register does not know is stopped where it was begun, or by the switch.
  */
-import { ChargePause, isRunOver, type RunLine, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap, standingOf, WorkerBook, WorkerLife } from "@purser/core"
+import { ChargePause, isRunOver, OperatorTrail, type RunEvent, type RunLine, RunPace, type RunRecord, RunRegistry, RunStats, type RunView, SpendCap, standingOf, WorkerBook, WorkerLife } from "@purser/core"
 import { actsOn, isGoneOn } from "@purser/engine"
 import { Cache, Clock, Duration, Effect, Exit, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
@@ -14,6 +14,11 @@ import { away, changedOr, makePerform } from "../perform.ts"
 
 const slices = 60
 const openStates = new Set(["staged", "planned", "claimed", "attached"])
+/** Runs that a person may still have to do with. */
+const liveStates = ["waiting", "planned", "running", "paused", "canceling", "interrupted"] as const
+const liveMax = 200
+/** Rows that have not moved for so long do not move by themselves. */
+const stillMs = 20_000
 
 /** Why a run that is not over takes fewer acts than one would expect. */
 const whyNotOf = (record: RunRecord | undefined, line: RunLine): string | null => {
@@ -41,6 +46,9 @@ const runOf = (line: RunLine, record: RunRecord | undefined, book: Parameters<ty
   abandoned: record === undefined ? null : WorkerLife.abandoned(record, book)
 })
 
+/** Acts after which a run's rows go on. */
+const goesOn = new Set<RunEvent["act"]>(["running", "taken", "extended"])
+
 /** A run that is registered and has no rows yet. */
 const waitingLine = (record: RunRecord): RunLine => ({
   runId: record.runId, source: record.definition, state: record.state, begunAtMs: record.createdAtMs, plannedAtMs: null, finishedAtMs: record.endedAtMs, rows: 0, present: 0
@@ -52,15 +60,29 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
   const registry = yield* RunRegistry
   const pause = yield* ChargePause
   const cap = yield* SpendCap
+  const trail = yield* OperatorTrail
   const perform = yield* makePerform
   const book = yield* Effect.cachedWithTTL(Effect.mapError((yield* WorkerBook).list, away), Duration.seconds(1))
 
+  /** When the run went on last, by its own acts or by the switch. */
+  const wentOnAt = (events: ReadonlyArray<RunEvent>) =>
+    Effect.map(Effect.mapError(trail.pauseEvents(10), away), (thrown) =>
+      Math.max(0, ...events.flatMap(({ act, atMs }) => goesOn.has(act) ? [atMs] : []), ...thrown.flatMap(({ act, atMs }) => act === "resumed" ? [atMs] : [])))
+
+  interface Seen {
+    readonly view: RunView | undefined
+    readonly events: ReadonlyArray<RunEvent>
+    readonly wentOnAtMs: number
+    readonly tookMs: number
+  }
   // One look reads all rows of a run: the longer it takes, the longer its answer is good.
   const views = yield* Cache.makeWith(
-    Effect.fnUntraced(function*(runId: string): Effect.fn.Return<{ readonly view: RunView | undefined; readonly tookMs: number }, Away> {
+    Effect.fnUntraced(function*(runId: string): Effect.fn.Return<Seen, Away> {
       const from = yield* Clock.currentTimeMillis
-      const view = yield* Effect.mapError(stats.view(runId, slices), away)
-      return { view, tookMs: (yield* Clock.currentTimeMillis) - from }
+      const events = yield* Effect.mapError(registry.events(runId), away)
+      const wentOnAtMs = yield* wentOnAt(events)
+      const view = yield* Effect.mapError(stats.view(runId, slices, wentOnAtMs), away)
+      return { view, events, wentOnAtMs, tookMs: (yield* Clock.currentTimeMillis) - from }
     }),
     { capacity: 64, timeToLive: (exit) => Duration.millis(Exit.isSuccess(exit) ? Math.max(400, exit.value.tookMs * 5) : 0) }
   )
@@ -78,15 +100,28 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
 
   return handlers
     .handle("list", Effect.fnUntraced(function*({ query }) {
-      const lines = yield* Effect.mapError(stats.list(query.before ?? null, query.limit ?? 50), away)
+      const most = query.limit ?? 50
+      const lines = yield* Effect.mapError(stats.list(query.before ?? null, most), away)
       const records = new Map((yield* Effect.mapError(registry.list({ limit: 500 }), away)).map((record) => [record.runId, record]))
       const workers = yield* book
       const known = new Set(lines.map(({ runId }) => runId))
-      const waiting = query.before === undefined
-        ? [...records.values()].filter(({ runId, state }) => !known.has(runId) && state === "waiting").map((record) => runOf(waitingLine(record), record, workers))
+      // Of an older page the register is asked run by run.
+      const older = yield* Effect.forEach(lines.filter(({ runId }) => !records.has(runId)), ({ runId }) => Effect.mapError(registry.find(runId), away), { concurrency: 4 })
+      for (const record of older) if (record !== undefined) records.set(record.runId, record)
+      const beyond = query.before === undefined
+        ? (yield* Effect.mapError(registry.list({ states: liveStates, limit: liveMax }), away)).filter((record) => !known.has(record.runId) && !isGoneOn(record))
         : []
+      const standing = new Map((yield* Effect.mapError(stats.list(null, liveMax, beyond.map(({ runId }) => runId)), away)).map((line) => [line.runId, line]))
+      const runs = [
+        ...lines.map((line) => runOf(line, records.get(line.runId), workers)),
+        ...beyond.flatMap((record) => {
+          const line = standing.get(record.runId) ?? (record.state === "waiting" ? waitingLine(record) : undefined)
+          return line === undefined ? [] : [runOf(line, record, workers)]
+        })
+      ]
       return {
-        runs: [...waiting, ...lines.map((line) => runOf(line, records.get(line.runId), workers))],
+        runs: runs.toSorted((a, b) => b.begunAtMs - a.begunAtMs),
+        next: lines.length < most ? null : lines.at(-1)?.begunAtMs ?? null,
         pauses: yield* Effect.mapError(pause.inForce, away),
         atMs: yield* Clock.currentTimeMillis
       }
@@ -94,30 +129,34 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
     .handle("view", Effect.fnUntraced(function*({ params }) {
       // A name leads to a run as well as its id does.
       const record = yield* Effect.mapError(registry.find(params.runId), away)
-      const { view } = yield* Cache.get(views, record?.runId ?? params.runId)
+      const { events, view, wentOnAtMs } = yield* Cache.get(views, record?.runId ?? params.runId)
       if (view === undefined && record === undefined) return yield* new NotThere({ message: "there is no such run" })
       const line = view?.run ?? waitingLine(record!)
       const groups = view?.groups ?? []
       const open = groups.reduce((sum, { rows, state }) => openStates.has(state) ? sum + rows : sum, 0)
       const settled = groups.reduce((sum, group) => sum + group.settledLastMinute, 0)
       const atMs = view?.atMs ?? (yield* Clock.currentTimeMillis)
-      // A run younger than a minute has had less time for what it settled.
-      const seconds = Math.min(60, Math.max(1, (atMs - (line.plannedAtMs ?? line.begunAtMs)) / 1000))
-      const settledPerSecond = settled / seconds
+      const settledPerSecond = RunPace.perSecond(settled, atMs - RunPace.fromMs(atMs, [view?.firstClaimedAtMs, wentOnAtMs]))
       const scopes = new Set(groups.map(({ billingPeriod, currency, namespace }) => JSON.stringify([namespace, billingPeriod, currency])))
       const caps = yield* Effect.mapError(cap.report(), away)
       const pauses = yield* Effect.mapError(pause.inForce, away)
       const standing = record === undefined ? undefined : standingOf(record)
       const isSent = pauses.length === 0 && (standing === undefined ? line.finishedAtMs === null : standing !== "paused" && standing !== "canceling" && !isRunOver(standing))
+      const workers = yield* book
+      const known = runOf(line, record, workers)
+      const movedAtMs = Math.max(view?.lastMovedAtMs ?? 0, line.plannedAtMs ?? line.begunAtMs, wentOnAtMs)
+      const unserved = record === undefined || !isSent || open === 0 || atMs - movedAtMs < stillMs ? null : WorkerLife.unserved(record, workers)
+      const run = { ...known, abandoned: known.abandoned ?? unserved }
       return {
-        run: runOf(line, record, yield* book),
+        run,
         groups,
         slices: view?.slices ?? [],
         caps: caps.filter(({ billingPeriod, currency, namespace }) => scopes.has(JSON.stringify([namespace, billingPeriod, currency]))),
-        events: record === undefined ? [] : yield* Effect.mapError(registry.events(record.runId), away),
+        events,
         open,
+        forPerson: groups.reduce((sum, { rows, state }) => state === "quarantined" ? sum + rows : sum, 0),
         settledPerSecond,
-        leftMs: !isSent || open === 0 || settledPerSecond === 0 ? null : open / settledPerSecond * 1000,
+        leftMs: isSent && run.abandoned === null ? RunPace.leftMs(open, settledPerSecond) : null,
         held: open > 0 && (standing === "paused" || pauses.length > 0 && (standing === undefined || !isRunOver(standing))),
         pauses,
         atMs
