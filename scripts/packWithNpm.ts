@@ -47,5 +47,11 @@ const prepare = (): void => {
 if (!(process.env["npm_config_user_agent"] ?? "").startsWith("pnpm/")) {
   // Also what a packing that was cut off has left.
   restore()
-  if (process.argv[2] === "prepack") prepare()
+  try {
+    if (process.argv[2] === "prepack") prepare()
+  } catch (error) {
+    // What went wrong has been said by the program that it went wrong in.
+    console.error(`${folder} is not packed: ${(error as Error).message}`)
+    process.exitCode = 1
+  }
 }

@@ -11,7 +11,7 @@ export interface Manager {
   readonly name: string
   /** Fields of `package.json` that hold packages of ours to the archives, since no registry has them. */
   readonly fields: (archives: Readonly<Record<string, string>>, wanted: ReadonlyArray<string>) => Record<string, unknown>
-  readonly files: (archives: Readonly<Record<string, string>>) => Promise<Record<string, string>>
+  readonly files: (archives: Readonly<Record<string, string>>, wanted: ReadonlyArray<string>) => Promise<Record<string, string>>
   readonly install: ReadonlyArray<string>
 }
 
@@ -27,12 +27,19 @@ export const npm: Manager = {
   install: ["npm", "install", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"]
 }
 
+/** What pnpm has to be told before it installs zeromq. */
+export const allowBuilds = "allowBuilds: { zeromq: true }"
+
 /** pnpm, the workspace's version. */
 export const pnpm: Manager = {
   name: "pnpm",
   fields: () => ({}),
-  files: async (archives) => ({
-    "pnpm-workspace.yaml": `overrides:\n${Object.entries(archives).map(([name, file]) => `  "${name}": "${file}"\n`).join("")}allowBuilds:\n  zeromq: true\n`
+  files: async (archives, wanted) => ({
+    "pnpm-workspace.yaml": [
+      "overrides:", ...Object.entries(archives).map(([name, file]) => `  "${name}": "${file}"`),
+      // The READMEs say so where they tell to install it, or what brings it.
+      ...wanted.includes("zeromq") || wanted.includes("@purser/cli") ? [allowBuilds] : [], ""
+    ].join("\n")
   }),
   install: ["pnpm", "install", "--no-frozen-lockfile", "--prefer-offline", "--reporter=append-only", "--loglevel=error"]
 }
@@ -69,7 +76,7 @@ const project = async (manager: Manager, packed: ReadonlyArray<Packed>, wanted: 
     dependencies: Object.fromEntries(wanted.map((name) => [name, archives[name] ?? catalog(name)])),
     ...manager.fields(archives, wanted)
   }
-  const files = { ...await manager.files(archives), "package.json": JSON.stringify(manifest, null, 2) }
+  const files = { ...await manager.files(archives, wanted), "package.json": JSON.stringify(manifest, null, 2) }
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   const [command, ...args] = manager.install
   await must(command!, args, { cwd: folder })

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { freshCheckout } from "../src/checkout.ts"
 import { deadLinksOf, expectForOthers, expectLinted, expectTyped, notPeers } from "../src/expectArchive.ts"
 import { expectToWork, expectToWorkWithout } from "../src/expectToWork.ts"
-import { compileShown, install, installShown, npm, runShown } from "../src/project.ts"
+import { allowBuilds, compileShown, install, installShown, npm, runShown } from "../src/project.ts"
 import { filesOf, manifestOf, must, packAll, type Packed, packWithNpm, publishedFolders, readPacked, root, run, scratch, toolsOf } from "../src/published.ts"
 import { allShown, importedBy, shownOn } from "../src/readmes.ts"
 
@@ -92,6 +92,7 @@ describe("what the READMEs tell to install", () => {
       [...importedBy(program), ...installs.flatMap(peersOf)].filter((name) => !installs.includes(name)).map((name) => `${page}:${line}: ${name}`))
     expect([...new Set(missing)]).toEqual([])
     for (const page of ["README.md", "apps/cli/README.md"]) expect(readFileSync(join(root, page), "utf8")).toContain(`Node ${manifestOf("packages/purser").engines!["node"]!.replace(">=", "")} or newer`)
+    for (const { page } of shown.filter(({ installs }) => installs.includes("zeromq"))) expect(readFileSync(join(root, page), "utf8"), page).toContain(allowBuilds)
     // The check itself sees what is told.
     const [one] = shownOn("x.md", "```sh\nnpm install --save-dev a @b/c   # or d\n```\n\n```ts\nimport { e } from \"@b/c/F\"\nimport \"g\"\n```\n")
     expect([one?.installs, importedBy(one!.program)]).toEqual([["a", "@b/c"], ["@b/c", "g"]])
