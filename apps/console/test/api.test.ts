@@ -142,9 +142,9 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
     Effect.gen(function*() {
       const api = yield* client
       const letters = yield* DeadLetters
-      yield* letters.bury({ transport: "req-rep", principal: null, reason: "MalformedMessage", detail: "no JSON", body: new TextEncoder().encode("<script>\u0007") })
+      yield* letters.bury({ transport: "req-rep", principal: null, reason: "MalformedMessage", detail: "no JSON", body: new TextEncoder().encode("<script>\u0007\u202e\u0085") })
       const shown = yield* Effect.repeat(api.attention.list(), { until: ({ letters }) => letters.length > 0 })
-      assert.strictEqual(shown.letters[0]?.text, "<script>\\u0007")
+      assert.strictEqual(shown.letters[0]?.text, "<script>\\u0007\\u202e\\u0085")
       assert.strictEqual((yield* api.attention.discardLetters({ payload: { digests: [shown.letters[0]!.digest], reason: "known and mended" } })).text, "1 thrown away")
       assert.deepStrictEqual((yield* api.attention.list()).letters, [])
       // Somebody else was quicker.

@@ -13,7 +13,7 @@ import { AmountMinor } from "./Money.ts"
 
 export { idProblem }
 
-/** An opaque id of 1 to 255 UTF-8 bytes without outer blanks or control characters. */
+/** An opaque id of 1 to 255 UTF-8 bytes without outer blanks, control characters or what turns the direction of reading. */
 export const OpaqueId = Schema.String.pipe(Schema.check(Schema.makeFilter((id: string) => idProblem(id) ?? true)))
 
 /** Which billing of the identity anew; the first billing has none. */

@@ -3,9 +3,10 @@
  * its reading direction round has no place in them: it is refused where a text comes in, and escaped where one is shown, since books may
  * hold older ones.
  */
+import { turning } from "./internal/idProblem.ts"
 
 /** Control characters, the line breaks of Unicode, what turns the direction of reading, and halves of characters. */
-const hidden = /[\p{Cc}\p{Cs}\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/u
+const hidden = new RegExp(`[\\p{Cc}\\p{Cs}]|${turning.source}`, "u")
 const everyHidden = new RegExp(hidden.source, "gu")
 
 /** Why a text cannot be shown as it is, or `undefined` when it can. */

@@ -4,7 +4,7 @@ import { ChargeRequest, chargeTerms, idProblem } from "../src/index.ts"
 import { anyText, isOpaqueId, request } from "./arbitraries.ts"
 
 const allowed = ["a", "00042", "42", "x:1", "auth0|u1", "a b", "é", "e\u0301", "😀", "x".repeat(255), "é".repeat(127), "%3A", "zmq-billing", "a\u00a0b"]
-const refused = ["", " a", "a ", "\ta", "a\u00a0", "\u2003a", "\ufeffa", "a\ufeff", "a\nb", "a\rb", "a\0b", "a\u007fb", "a\u0085b", "\ud800", "a\udc00b", "x".repeat(256), "é".repeat(128)]
+const refused = ["", " a", "a ", "\ta", "a\u00a0", "\u2003a", "\ufeffa", "a\ufeff", "a\nb", "a\rb", "a\0b", "a\u007fb", "a\u0085b", "a\u202eb", "a\u2028b", "\ud800", "a\udc00b", "x".repeat(256), "é".repeat(128)]
 
 describe("ids", () => {
   for (const id of allowed) it(`allows ${JSON.stringify(id.slice(0, 20))} of length ${id.length}`, () => assert.strictEqual(idProblem(id), undefined))
@@ -14,6 +14,7 @@ describe("ids", () => {
     const bytes = new TextEncoder().encode(id)
     const fits = id !== "" && bytes.length <= 255 && new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes) === id
       && id.trim() === id && ![...id].some((char) => char < " " || (char >= "\u007f" && char < "\u00a0"))
+      && !/[\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/u.test(id)
     assert.strictEqual(idProblem(id) === undefined, fits)
     assert.strictEqual(isOpaqueId(id), fits)
   }, { arbitrary: { runs: 500 } })

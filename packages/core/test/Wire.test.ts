@@ -78,8 +78,9 @@ describe("joined form", () => {
 
   it("refuses in the body what a file would refuse, naming the field where it can", () => {
     const body = { customer_id: "acme", billing_period: "2026-07", amount_minor: 1999, currency: "usd", stripe_customer_id: "cus_T001" }
+    const readWith = (change: object) => joined(JSON.stringify({ v: 1, client: "c", items: [{ id: "1", deadline: 1, body: { ...body, ...change } }] })).items[0]!.request
     const refusal = (change: object) => {
-      const read = joined(JSON.stringify({ v: 1, client: "c", items: [{ id: "1", deadline: 1, body: { ...body, ...change } }] })).items[0]!.request
+      const read = readWith(change)
       return Result.isFailure(read) && read.failure.reason._tag === "MalformedMessage" ? read.failure.reason.field ?? "body" : "read"
     }
     assert.strictEqual(refusal({}), "read")
@@ -88,6 +89,10 @@ describe("joined form", () => {
     assert.strictEqual(refusal({ amount_minor: 49 }), "amount")
     for (const change of [{ amount_minor: 19.99 }, { amount_minor: "1999" }, { amount_minor: 2 ** 53 }, { customer_id: 42 }, { customer_id: " acme" }, { item: "" }, { stripe_customer_id: null }]) {
       assert.strictEqual(refusal(change), "body")
+    }
+    for (const [field, place] of [["customer_id", "customerId"], ["item", "item"], ["stripe_customer_id", "stripeCustomerId"], ["payment_method", "paymentMethod"], ["namespace", "namespace"]] as const) {
+      const read = readWith({ [field]: "ac\u202eme" })
+      assert.match(Result.isFailure(read) ? read.failure.message : "read", new RegExp(`change the direction of reading\\s+at \\["${place}"\\]`), field)
     }
   })
 })

@@ -48,6 +48,7 @@ describe("an id", () => {
       "must not be empty": [""],
       "must not start or end with white space": [" ", " a", "a ", "\ta", "a\n", "\u00a0a", "a\u2003", "\ufeffa", "a\ufeff", "é "],
       "must not contain control characters or line breaks": ["a\u0000b", "a\nb", "a\u007fb", "a\u0085b", "\u0000", "\u007f"],
+      "must not contain line separators or characters that change the direction of reading": ["a\u202eb", "\u202emca", "a\u200f", "a\u2066b", "a\u061cb", "a\u2028b"],
       "must be well-formed Unicode": ["\ud800", "a\udc00b"],
       "must not be longer than 255 bytes of UTF-8": ["a".repeat(256), "é".repeat(128), "名".repeat(86)]
     }

@@ -129,6 +129,15 @@ describe("cells", () => {
       assert.include(control!.message, "\\u{1b}[2J")
       assert.notInclude(control!.message, "\u001b")
     }))
+
+  it.effect("refuses ids that read as others, and says where", () =>
+    Effect.gen(function*() {
+      const refused = refusalsOf(yield* read(`${header}\nac\u202eme,2026-07,12.50,USD,cus_T001,pm_T001,base\nacme,2026-07,12.50,USD,cus_\u2066T001,pm_T001,base\n`))
+      assert.deepStrictEqual(refused.map(({ message }) => message.replace(/^[^:]*: /, "")), [
+        "line 2, column customer_id (1): \"ac\\u{202e}me\": must not contain line separators or characters that change the direction of reading",
+        "line 3, column stripe_customer_id (5): \"cus_\\u{2066}T001\": must not contain line separators or characters that change the direction of reading"
+      ])
+    }))
 })
 
 describe("sources", () => {

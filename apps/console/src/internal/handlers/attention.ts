@@ -1,5 +1,5 @@
 /** What waits for a person, and the acts that end the waiting. */
-import { Attention, ChargeKey, DeadLetters, SecretText } from "@purser/core"
+import { Attention, ChargeKey, DeadLetters, plainText, SecretText } from "@purser/core"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../../api/ConsoleApi.ts"
@@ -15,7 +15,7 @@ const textMax = 4000
 
 /** A stranger's bytes as text: what is no printable character is escaped. Secrets are hidden before it is cut: half of one is not known. */
 const printable = (hide: SecretText["Service"]["hide"]) => (body: Uint8Array) =>
-  JSON.stringify(hide(Buffer.from(body).toString("utf8")).slice(0, textMax)).slice(1, -1).replaceAll("\\\"", "\"")
+  plainText(JSON.stringify(hide(Buffer.from(body).toString("utf8")).slice(0, textMax)).slice(1, -1).replaceAll("\\\"", "\""))
 
 /** The handlers of the group. */
 export const layer = HttpApiBuilder.group(ConsoleApi, "attention", Effect.fnUntraced(function*(handlers) {
