@@ -15,6 +15,9 @@ import * as Sql from "./internal/runSql.ts"
 const analyzeFrom = 256
 const analyzeShare = 5
 
+/** Lines that one statement looks through for pending rows, unless a page is larger. */
+const linesMax = 65_536
+
 /** The last line that the book can number. */
 const lineMax = 2 ** 31 - 1
 
@@ -106,6 +109,21 @@ const make = Effect.gen(function*() {
     return { planned: Number(planned), present: Number(present) }
   })
 
+  const lastLine = (runId: string) => Effect.map(query("find last line", Sql.lastLine, [text(runId)], LastRow, Effect.succeed), ([row]) => row?.line ?? 0)
+
+  /** Looks through as many lines as a page needs where nearly all are pending, and through more and more where few are. */
+  const pending = Effect.fnUntraced(function*(runId: string, afterLine: number, limit: number, throughLine: number): Effect.fn.Return<ReadonlyArray<RunRow>, LedgerError> {
+    const last = Math.min(throughLine, yield* lastLine(runId))
+    const found: Array<RunRow> = []
+    let lines = limit + Math.ceil(limit / 4)
+    for (let after = afterLine; after < last && found.length < limit; lines = Math.min(2 * lines, Math.max(limit, linesMax))) {
+      const through = Math.min(last, after + lines)
+      found.push(...yield* query("page pending rows", Sql.pending, [text(runId), integer(after), integer(limit - found.length), integer(through)], LineRow, rowOf))
+      after = through
+    }
+    return found
+  })
+
   const planBy = (runId: string, planRows: string): Effect.Effect<{ readonly planned: number; readonly present: number }, StoreFailure> =>
     retryRolledBack(sql.withTransaction(planOnce(runId, planRows)))
 
@@ -144,8 +162,7 @@ const make = Effect.gen(function*() {
         Effect.tap(({ planned }) => Effect.andThen(forget(runId), analyzeGrown("charges", planned)))
       ),
     discard: (runId) => Effect.andThen(forget(runId), send("discard run", Sql.discard, [text(runId)])),
-    pending: (runId, afterLine, limit, throughLine = lineMax) =>
-      query("page pending rows", Sql.pending, [text(runId), integer(afterLine), integer(limit), integer(throughLine)], LineRow, rowOf),
+    pending: (runId, afterLine, limit, throughLine = lineMax) => pending(runId, afterLine, limit, throughLine),
     report: (runId, afterLine, limit) =>
       query("report run", Sql.report, [text(runId), integer(afterLine), integer(limit)], ReportRow, (row) =>
         Effect.map(rowOf(row), (line) => ({
@@ -176,7 +193,7 @@ const make = Effect.gen(function*() {
         })),
     keysIn: (runId, states) =>
       query("list keys of run", Sql.keysIn, [text(runId), texts(states)], KeyRow, (row) => Effect.succeed(row.charge_key)),
-    lastLine: (runId) => Effect.map(query("find last line", Sql.lastLine, [text(runId)], LastRow, Effect.succeed), ([row]) => row?.line ?? 0),
+    lastLine,
     absorb: (runId, unplannedRunId) =>
       Effect.map(Effect.andThen(forget(unplannedRunId), query("extend run", Sql.absorb, [text(runId), text(unplannedRunId)], AddedRow, Effect.succeed)), ([row]) => Number(row?.added ?? 0n)),
     finish: (runId, state) => send("finish run", Sql.finish, [text(runId), text(state)])

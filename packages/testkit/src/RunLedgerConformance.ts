@@ -196,6 +196,21 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
         assert.deepStrictEqual(linesOf(yield* book.report("pages", 107, 4)), [108, 109])
       }))
 
+    it.effect("finds pending rows however far apart they are", () =>
+      Effect.gen(function*() {
+        const book = yield* RunLedger
+        const lines = [3, 4_000, 4_001, 300_000]
+        yield* staged("apart", lines.map((line) => {
+          const request = chargeFor(`apart-${line}`, "2011-10")
+          return { line, chargeKey: request.chargeKey, request }
+        }))
+        yield* book.plan("apart")
+        assert.deepStrictEqual(linesOf(yield* book.pending("apart", 0, 2)), [3, 4_000])
+        assert.deepStrictEqual(linesOf(yield* book.pending("apart", 4_000, 2)), [4_001, 300_000])
+        assert.deepStrictEqual(linesOf(yield* book.pending("apart", 4_001, 10, 299_999)), [])
+        assert.deepStrictEqual(linesOf(yield* book.pending("apart", 300_000, 10)), [])
+      }))
+
     it.effect("lists as pending what is planned or ran out, and nothing that is held, settled, quarantined or in conflict", () =>
       Effect.gen(function*() {
         const book = yield* RunLedger

@@ -90,7 +90,10 @@ export const setPlanned = `update purser.runs set state = 'planned', planned_at 
 export const discard = `with r as (delete from purser.runs where run_id = $1::text and planned_at is null returning run_id)
 delete from purser.run_rows d using r where d.run_id = r.run_id`
 
-/** run, after line, limit, through line */
+/**
+ * run, after line, limit, through line. To the planner those that are pending are few, whatever their number, so that it looks up the
+ * charges of all lines and sorts what is left: the lines must be about as many as the rows that are wanted.
+ */
 export const pending = `select ${rowTerms}
 from purser.run_rows r ${probe("join")}
 where r.run_id = $1::text and r.line > $2::integer and r.line <= $4::integer and c.state in ${open} and c.quarantine is null and not (${conflict})
