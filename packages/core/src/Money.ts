@@ -5,7 +5,7 @@
  * symbols, grouping and spaces are refused, because a form that we misread could turn a credit into a charge.
  */
 import { Result, Schema } from "effect"
-import { type Currency, currencyRule, Currency as CurrencySchema } from "./Currency.ts"
+import { type Currency, currencyRule, Currency as CurrencySchema, parseCurrency } from "./Currency.ts"
 
 /** Why a text or a number is not an amount that can be charged. */
 export class InvalidAmount extends Schema.TaggedError<InvalidAmount>("@purser/core/Money/InvalidAmount")("InvalidAmount", {
@@ -83,6 +83,12 @@ export class Money extends Schema.Class<Money>("@purser/core/Money")({
     const units = digits.slice(0, digits.length - exponent)
     const text = exponent === 0 ? units : `${units}.${digits.slice(digits.length - exponent)}`
     return negative ? `-${text}` : text
+  }
+
+  /** The amount with its currency, for people: `19.99 usd`; of a currency that nobody knows, its minor units. */
+  static text(amountMinor: number | bigint, code: string): string {
+    const currency = parseCurrency(code)
+    return currency === undefined ? `${amountMinor} minor units of ${code}` : `${Money.formatMinor(amountMinor, currency)} ${currency}`
   }
 
   get decimal(): string {

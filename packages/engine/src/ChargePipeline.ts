@@ -6,7 +6,7 @@
 import {
   ChargeConflict, type ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
   type ChargeRequest, type ClaimAnswer, type ClaimedCharge, FaultPoint, LeaseLost, Ledger, LedgerError,
-  type LedgerErrorReason, movedNothing, noFault, type PipelineError, Rejected, RevisionNotOpened, type SettleAnswer, SpendCap,
+  type LedgerErrorReason, Money, movedNothing, noFault, type PipelineError, Rejected, RevisionNotOpened, type SettleAnswer, SpendCap,
   type GatewayPayment, Tracing
 } from "@purser/core"
 import { Cause, Clock, type Config, Context, Effect, Layer, Metric, Option, Result } from "effect"
@@ -16,11 +16,11 @@ import { knowsOurKey, noteForeignKey, refusalOf } from "./internal/admission.ts"
 import { retryAfterFailure } from "./internal/backoff.ts"
 import { mismatchOf } from "./internal/evidence.ts"
 import { guardGateway } from "./internal/gate.ts"
-import { confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
+import { ConfirmTries, ConfirmTry, confirmUntilKnown, look, obtain, Order, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
 import { makeInWork } from "./internal/inWork.ts"
 import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
-import { holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
-import { type Begun, extrasOf, nothingBegun, Standing } from "./internal/standing.ts"
+import { Fact, holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
+import { Begun, extrasOf, nothingBegun, Standing } from "./internal/standing.ts"
 import { makeSteps } from "./internal/steps.ts"
 import { underItsRun } from "./internal/underItsRun.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
@@ -81,7 +81,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */
       const settle = (charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome): Effect.Effect<ChargeOutcome, PipelineError> => {
-        const fact = { lease: charge.lease, attempt: charge.attempt, paymentIntentId, outcome, pollAfterMs: settings.pollMs }
+        const fact = new Fact(charge, paymentIntentId, outcome, settings.pollMs)
         const asked = outcome._tag === "Declined"
           ? Effect.flatMap(nextAttemptAfterMs(settings.dunning, charge.attempt, outcome), (afterMs) => ledger.settle({ ...fact, nextAttemptAfterMs: afterMs }))
           : ledger.settle(fact)
@@ -132,7 +132,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         )
         if (over > 0n) {
           yield* Metric.update(EngineMetrics.overruns, 1)
-          yield* Effect.logError(`${request.billingPeriod} ${request.currency} is ${over} minor units over its cap`)
+          yield* Effect.logError(`${request.billingPeriod} ${request.currency} is ${Money.text(over, request.currency)} over its cap`)
         }
       })
 
@@ -219,14 +219,14 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const ask = (charge: ClaimedCharge, id: string, paymentMethod: string, at: Standing): Effect.Effect<ChargeOutcome, PipelineError> => {
         const oneCall = gateway.isOneCall?.(id) ?? false
         const order = orderOf(charge)
-        const call = (keySuffix: string) => at.hold(gateway.confirm(order, { id, paymentMethod, attempt: charge.attempt, keySuffix }))
-        const asked = step("confirm", confirmUntilKnown(settings, charge, {
+        const call = (keySuffix: string) => at.hold(gateway.confirm(order, new ConfirmTry(id, paymentMethod, charge.attempt, keySuffix)))
+        const asked = step("confirm", confirmUntilKnown(settings, charge, new ConfirmTries(
           oneCall,
-          once: (keySuffix) =>
+          (keySuffix) =>
             Effect.andThen(beforeConfirm(charge, at, oneCall), isQuiet ? call(keySuffix) : Effect.flatMap(Effect.result(call(keySuffix)), (answer) =>
               Effect.andThen(fault("after-confirm", charge.lease.chargeKey), Effect.fromResult(answer)))),
-          look: Effect.suspend(() => look(at.gateway, settings, charge, id))
-        }))
+          Effect.suspend(() => look(at.gateway, settings, charge, id))
+        )))
         return Effect.catch(Effect.flatMap(asked, (payment) => decide(charge, payment, at)), (error) =>
           error.reason._tag === "KeyReused" && oneCall
             ? quarantine(charge, "the idempotency key was used with other parameters: another program may have charged this")
@@ -344,7 +344,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const unsentOf = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): GatewayPayment | undefined =>
         request.paymentMethod === undefined || settings.restorePointMs !== undefined
           ? undefined
-          : gateway.unsent?.({ chargeKey, request, generation: 1, attempt: 1 }, nowMs)
+          : gateway.unsent?.(new Order(chargeKey, request, 1, 1), nowMs)
 
       /** A name that is older than its claim, since charging was paused meanwhile, is looked for from earlier on. */
       const claimAndProceed = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): Effect.Effect<ChargeOutcome, PipelineError> => {
@@ -353,7 +353,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           if (answer._tag !== "Claimed") return unclaimed(chargeKey, answer)
           const { charge, hasRoom = false } = answer
           // A charge that was attached before says so by being resumed.
-          return proceed(charge, { hasRoom, unsent: charge.state === "attached" && !charge.resumed ? unsent : undefined })
+          return proceed(charge, new Begun(hasRoom, charge.state === "attached" && !charge.resumed ? unsent : undefined))
         })
         return isQuiet ? claimed : Effect.andThen(fault("before-claim", chargeKey), claimed)
       }

@@ -6,7 +6,7 @@
  */
 import {
   type AccountIdentity, accountIdentity, type AccountReader, type AccountReversal, chargeAsPayment, ChargeGateway, type DueEvent, DunningBook, type Ledger, type LedgerError, type PipelineError,
-  ProcessorAccount, type RefundKey, Sightings, type SpendCap, type WebhookEvent, WebhookInbox, type WebhookRefused, WebhookSource
+  Money, ProcessorAccount, type RefundKey, Sightings, type SpendCap, type WebhookEvent, WebhookInbox, type WebhookRefused, WebhookSource
 } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Result } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
@@ -107,7 +107,7 @@ export class Webhooks extends Context.Service<Webhooks, {
         const note = Effect.fnUntraced(function*(reversal: AccountReversal, payer: AccountIdentity | null): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
           const { amountMinor, currency, kind, metadata, status } = reversal
           if (!isOurs(payer)) return foreign
-          const detail = `${kind} of ${amountMinor} ${currency}: ${status}`
+          const detail = `${kind} of ${Money.text(amountMinor, currency)}: ${status}`
           switch (yield* noteReversal(reversal, payer?.chargeKey)) {
             case "noted":
               return said("noted", detail)

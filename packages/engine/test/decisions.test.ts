@@ -35,11 +35,14 @@ describe("whether an object is the row's", () => {
 
   it("is told by each thing that differs, and by all of them", () => {
     const words = (more: Partial<GatewayPayment>) => mismatchOf(charge(), payment(more))
-    assert.strictEqual(words({ amountMinor: 2000 }), "pi_1 differs from the row: amount is 2000, not 1999")
+    assert.strictEqual(words({ amountMinor: 2000 }), "pi_1 differs from the row: amount is 20.00 usd, not 19.99 usd")
+    // In the form of each side's own currency; of one that nobody knows, its minor units.
+    assert.strictEqual(words({ amountMinor: 2000, currency: "jpy" }), "pi_1 differs from the row: amount is 2000 jpy, not 19.99 usd; currency is jpy, not usd")
+    assert.strictEqual(words({ amountMinor: 2000, currency: "zzz" }), "pi_1 differs from the row: amount is 2000 minor units of zzz, not 19.99 usd; currency is zzz, not usd")
     assert.strictEqual(words({ currency: "eur" }), "pi_1 differs from the row: currency is eur, not usd")
     assert.strictEqual(words({ stripeCustomerId: null }), "pi_1 differs from the row: customer is null, not cus_1")
     assert.strictEqual(words({ chargeKey: null }), `pi_1 differs from the row: charge key is null, not ${chargeKey}`)
-    assert.strictEqual(words({ status: "succeeded", amountReceivedMinor: 1 }), "pi_1 differs from the row: amount received is 1, not 1999")
+    assert.strictEqual(words({ status: "succeeded", amountReceivedMinor: 1 }), "pi_1 differs from the row: amount received is 0.01 usd, not 19.99 usd")
     assert.strictEqual(words({ id: "pi_2", currency: "eur", stripeCustomerId: "cus_2" }), "pi_2 differs from the row: currency is eur, not usd; customer is cus_2, not cus_1")
   })
 
@@ -152,8 +155,8 @@ describe("what differs between a row and its objects", () => {
   })
 
   it("is a payment of other terms, of which nothing is done", () => {
-    assert.deepStrictEqual(judged(record(), paidObject({ amountMinor: 5 })), [["amount_differs", "pi_1", "none", "pi_1: amount is 5, not 1999"]])
-    assert.strictEqual(termsProblem(record(), paidObject({ amountReceivedMinor: 5, currency: "eur", stripeCustomerId: "cus_2" })), "currency is eur, not usd; customer is cus_2, not cus_1; amount received is 5, not 1999")
+    assert.deepStrictEqual(judged(record(), paidObject({ amountMinor: 5 })), [["amount_differs", "pi_1", "none", "pi_1: amount is 0.05 usd, not 19.99 usd"]])
+    assert.strictEqual(termsProblem(record(), paidObject({ amountReceivedMinor: 5, currency: "eur", stripeCustomerId: "cus_2" })), "currency is eur, not usd; customer is cus_2, not cus_1; amount received is 0.05 eur, not 19.99 usd")
     assert.isUndefined(termsProblem(record(), object({ amountReceivedMinor: 5 })))
   })
 

@@ -74,7 +74,7 @@ const reading = (page: Page, url: string, places: ReadonlyArray<string>, ready: 
 
 /** A charge that is quarantined, one that its worker left, and a message that nobody could read. */
 const leftovers = [
-  "update purser.charges set quarantine = 'amount is 999, not 1000' where customer_id = 'c1'",
+  "update purser.charges set quarantine = 'amount is 9.99 usd, not 10.00 usd' where customer_id = 'c1'",
   `update purser.charges set state = 'attached', settled_at = null, received_minor = null, lease_worker = 'worker-that-died', lease_until = purser.now() - interval '1 hour'
     where customer_id = 'c2'`,
   `insert into purser.run_conflicts (run_id, line, charge_key, amount_minor, currency, stripe_customer_id, payment_method, principal, seen_at, last_at, times)
@@ -348,7 +348,7 @@ describe("purser console, in a browser", () => {
       )
       yield* Effect.promise(async () => {
         await page.goto(`${url}/#/attention`)
-        for (const text of ["amount is 999, not 1000", "12.00", "13.00", "shop-7", "worker-that-died", "no JSON"]) await page.getByText(text).first().waitFor()
+        for (const text of ["amount is 9.99 usd, not 10.00 usd", "12.00", "13.00", "shop-7", "worker-that-died", "no JSON"]) await page.getByText(text).first().waitFor()
         await page.getByRole("button", { name: "Pick all 2", exact: true }).click()
         await page.getByRole("button", { name: "Throw 2 away" }).waitFor()
         await page.getByRole("button", { name: "Pick none" }).click()

@@ -137,7 +137,7 @@ for (const [name, database] of databases) {
       yield* elsewhere("POST", `/v1/payment_intents/${id}/confirm`, { payment_method: "pm_card_visa" })
       const { found, report } = yield* reconcile()
       assert.deepStrictEqual([report.found, report.remaining], [{ amount_differs: 1 }, 1])
-      assert.include(found[0]!.detail, "amount is 900, not 1000")
+      assert.include(found[0]!.detail, "amount is 9.00 usd, not 10.00 usd")
       assert.strictEqual(found[0]!.customerId, request.customerId)
     }))
 

@@ -173,7 +173,7 @@ for (const [name, database] of databases) {
       yield* elsewhere("POST", `/v1/payment_intents/${id}/confirm`, { payment_method: "pm_card_visa" })
       yield* deliver({ id: "evt_a", type: "payment_intent.succeeded", objectId: id })
       assert.strictEqual(yield* verdict("evt_a"), "quarantined")
-      assert.include((yield* row).quarantine ?? "", "amount is 900, not 1000")
+      assert.include((yield* row).quarantine ?? "", "amount is 9.00 usd, not 10.00 usd")
       assert.strictEqual((yield* row).state, "attached")
     }))
 

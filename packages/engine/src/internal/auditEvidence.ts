@@ -1,5 +1,5 @@
 /** What speaks for and against two equal charges being one bill that was charged twice. */
-import type { AccountCharge, AccountOrigin } from "@purser/core"
+import { type AccountCharge, type AccountOrigin, Money } from "@purser/core"
 
 /** `low` suspicions are told and never proposed for a refund. */
 export type Confidence = "high" | "medium" | "low"
@@ -26,7 +26,7 @@ export const evidenceOf = (
   againOrigin: AccountOrigin | undefined
 ): { readonly confidence: Confidence; readonly evidence: ReadonlyArray<AuditEvidence> } => {
   const evidence: Array<AuditEvidence> = [
-    { points: "for", text: `same customer, ${again.amountMinor} ${again.currency} both times, ${hours(again.createdMs - first.createdMs)} apart` }
+    { points: "for", text: `same customer, ${Money.text(again.amountMinor, again.currency)} both times, ${hours(again.createdMs - first.createdMs)} apart` }
   ]
   let isSamePurpose = false
   let isOtherPurpose = false
@@ -58,8 +58,8 @@ export const evidenceOf = (
       ? { points: "for", text: "one idempotency key made both: it was used again after Stripe had forgotten it" }
       : { points: "for", text: "different idempotency keys made them, so that Stripe could not tell that they are one" })
   } else evidence.push({ points: "for", text: "no common idempotency key is known" })
-  if (again.amountRefundedMinor > 0) evidence.push({ points: "against", text: `${again.amountRefundedMinor} of the later one were refunded already` })
-  if (first.amountRefundedMinor > 0) evidence.push({ points: "against", text: `${first.amountRefundedMinor} of the earlier one were refunded already` })
+  if (again.amountRefundedMinor > 0) evidence.push({ points: "against", text: `${Money.text(again.amountRefundedMinor, again.currency)} of the later one were refunded already` })
+  if (first.amountRefundedMinor > 0) evidence.push({ points: "against", text: `${Money.text(first.amountRefundedMinor, first.currency)} of the earlier one were refunded already` })
   if (again.isDisputed || first.isDisputed) evidence.push({ points: "against", text: "the customer has disputed it" })
   return { confidence: isOtherPurpose ? "low" : isSamePurpose || isSameText ? "high" : "medium", evidence }
 }

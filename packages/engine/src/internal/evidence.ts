@@ -1,15 +1,29 @@
 /** Whether an object at the processor is the one that the row describes. A difference stops everything for this charge. */
-import type { ClaimedCharge, GatewayPayment } from "@purser/core"
+import { type ClaimedCharge, type GatewayPayment, Money } from "@purser/core"
 
-const differs = (what: string, ours: string | number, theirs: string | number | null) => ours === theirs ? "" : `; ${what} is ${theirs}, not ${ours}`
+interface Billed {
+  readonly currency: string
+  readonly amountMinor: number
+}
+
+const differs = (what: string, ours: string, theirs: string | null): ReadonlyArray<string> => ours === theirs ? [] : [`${what} is ${theirs}, not ${ours}`]
+const differsBy = (what: string, ours: Billed, theirs: Billed): ReadonlyArray<string> =>
+  ours.amountMinor === theirs.amountMinor ? [] : [`${what} is ${Money.text(theirs.amountMinor, theirs.currency)}, not ${Money.text(ours.amountMinor, ours.currency)}`]
+
+/** What differs in the terms, each in words; amounts as people write them. */
+export const termsApart = (
+  ours: Billed & { readonly stripeCustomerId: string },
+  theirs: Billed & { readonly stripeCustomerId: string | null; readonly status: string; readonly amountReceivedMinor: number }
+): ReadonlyArray<string> => [
+  // The parts of a draft are still being added.
+  ...(theirs.status === "draft" ? [] : differsBy("amount", ours, theirs)),
+  ...differs("currency", ours.currency, theirs.currency),
+  ...differs("customer", ours.stripeCustomerId, theirs.stripeCustomerId),
+  ...(theirs.status === "succeeded" ? differsBy("amount received", ours, { ...theirs, amountMinor: theirs.amountReceivedMinor }) : [])
+]
 
 /** What differs, in words, or `undefined` when all is as it should be. */
 export const mismatchOf = ({ lease, request }: ClaimedCharge, payment: GatewayPayment): string | undefined => {
-  // The parts of a draft are still being added.
-  const found = (payment.status === "draft" ? "" : differs("amount", request.amountMinor, payment.amountMinor))
-    + differs("currency", request.currency, payment.currency)
-    + differs("customer", request.stripeCustomerId, payment.stripeCustomerId)
-    + differs("charge key", lease.chargeKey, payment.chargeKey)
-    + (payment.status === "succeeded" ? differs("amount received", request.amountMinor, payment.amountReceivedMinor) : "")
-  return found === "" ? undefined : `${payment.id} differs from the row: ${found.slice("; ".length)}`
+  const found = [...termsApart(request, payment), ...differs("charge key", lease.chargeKey, payment.chargeKey)]
+  return found.length === 0 ? undefined : `${payment.id} differs from the row: ${found.join("; ")}`
 }

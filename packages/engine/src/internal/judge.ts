@@ -3,6 +3,7 @@
  * differences, and what evidence would allow to be done about each.
  */
 import type { AccountPayment, ChargeRecord } from "@purser/core"
+import { termsApart } from "./evidence.ts"
 
 /** The kinds of differences. */
 export type DifferenceKind =
@@ -49,16 +50,9 @@ export const isAttached = (record: ChargeRecord, object: AccountPayment): boolea
 const isUnpaid = ({ status }: AccountPayment) => status === "unconfirmed" || status === "declined" || status === "requires_action" || status === "draft"
 
 /** What differs in the terms, in words. */
-export const termsProblem = (record: ChargeRecord, object: AccountPayment): string | undefined => {
-  const { request } = record
-  const differences = [
-    ["amount", request.amountMinor, object.amountMinor],
-    ["currency", request.currency, object.currency],
-    ["customer", request.stripeCustomerId, object.stripeCustomerId],
-    ...(object.status === "succeeded" ? [["amount received", request.amountMinor, object.amountReceivedMinor] as const] : [])
-  ] as const
-  const found = differences.filter(([, ours, theirs]) => ours !== theirs)
-  return found.length === 0 ? undefined : found.map(([name, ours, theirs]) => `${name} is ${theirs}, not ${ours}`).join("; ")
+export const termsProblem = ({ request }: ChargeRecord, object: AccountPayment): string | undefined => {
+  const found = termsApart(request, object)
+  return found.length === 0 ? undefined : found.join("; ")
 }
 
 /** The object that the outcome of a paid row names. */

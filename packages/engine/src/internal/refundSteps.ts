@@ -4,7 +4,7 @@
  * money, and nothing but the key and the look-up stands between a repeat and a second refund.
  */
 import {
-  alreadyRefundedCode, ChargeError, type ClaimedRefund, type GatewayRefund, type RefundGateway, type RefundOrder, UnexpectedAnswer
+  alreadyRefundedCode, ChargeError, type ClaimedRefund, type GatewayRefund, Money, type RefundGateway, type RefundOrder, UnexpectedAnswer
 } from "@purser/core"
 import { Effect, Result } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
@@ -46,7 +46,7 @@ const theOne = Effect.fnUntraced(function*(ours: ReadonlyArray<GatewayRefund>) {
 const checked = (claimed: ClaimedRefund, refund: GatewayRefund): Effect.Effect<RefundEvidence, ChargeError> =>
   refund.amountMinor === claimed.amountMinor && refund.currency === claimed.currency
     ? Effect.succeed({ _tag: "Object", refund })
-    : Effect.fail(undecided(claimed, `${refund.id} is over ${refund.amountMinor} ${refund.currency}, not ${claimed.amountMinor} ${claimed.currency}`))
+    : Effect.fail(undecided(claimed, `${refund.id} is over ${Money.text(refund.amountMinor, refund.currency)}, not ${Money.text(claimed.amountMinor, claimed.currency)}`))
 
 /** Tries until the processor's object, or a refusal that leaves no doubt, decides; gives up with the last error. */
 export const refundUntilKnown = Effect.fnUntraced(function*<E>(
