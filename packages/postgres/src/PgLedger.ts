@@ -95,7 +95,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const settle = (input: SettleInput): Effect.Effect<SettleAnswer, LedgerError> => {
     const { outcome } = input
     return outcome._tag === "Succeeded"
-      ? Effect.flatMap(settlePaid({ lease: input.lease, attempt: input.attempt, outcome }), (moved) => moved ? Effect.succeed({ _tag: "Settled", outcome }) : settleAny(input))
+      ? Effect.flatMap(settlePaid(new Batches.PaidInput(input.lease, input.attempt, outcome)), (moved) => moved ? Effect.succeed({ _tag: "Settled", outcome }) : settleAny(input))
       : settleAny(input)
   }
   const extend = yield* grouped<Lease, boolean>("extend", (lease) => lease.chargeKey, Batches.extend(sql, leaseMs), (a, b) => same(a.epoch === b.epoch))
@@ -124,7 +124,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   return Ledger.of({
     store: sql,
     claim: (request, worker, extras) =>
-      Effect.withFiber((fiber) => claim({ chargeKey: request.chargeKey, request, worker, principal: fiber.getRef(Principal), extras })),
+      Effect.withFiber((fiber) => claim(new Batches.ClaimInput(request, worker, fiber.getRef(Principal), extras))),
     attach,
     settle,
     extend,

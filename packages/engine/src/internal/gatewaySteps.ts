@@ -4,7 +4,7 @@
  * `obtain` ends with an object that can be paid at most once, `prepareDraft` with one that has its amount, and
  * `confirmUntilKnown` with that object in a state that decides the charge. All give up after a bounded number of tries, with the last error; the row keeps what is known.
  */
-import { ChargeError, type ChargeGateway, type ClaimedCharge, type GatewayOrder, type GatewayPayment, type PipelineError, UnexpectedAnswer } from "@purser/core"
+import { ChargeError, type ChargeGateway, type ChargeKey, type ChargeRequest, type ClaimedCharge, type GatewayOrder, type GatewayPayment, type PipelineError, UnexpectedAnswer } from "@purser/core"
 import { Effect, Result } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
 import { isDefinitive, isSpentKey, startTries } from "./backoff.ts"
@@ -13,13 +13,23 @@ import { isDeclinedNow } from "./outcomes.ts"
 /** Clocks of two machines differ; a look-up starts this much before the first claim. */
 const skewMs = 300_000
 
+/** What the gateway is asked for. */
+export class Order implements GatewayOrder {
+  readonly chargeKey: ChargeKey
+  readonly request: ChargeRequest
+  readonly generation: number
+  readonly attempt: number
+
+  constructor(chargeKey: ChargeKey, request: ChargeRequest, generation: number, attempt: number) {
+    this.chargeKey = chargeKey
+    this.request = request
+    this.generation = generation
+    this.attempt = attempt
+  }
+}
+
 /** The order of a claimed charge. */
-export const orderOf = (charge: ClaimedCharge): GatewayOrder => ({
-  chargeKey: charge.lease.chargeKey,
-  request: charge.request,
-  generation: charge.generation,
-  attempt: charge.attempt
-})
+export const orderOf = ({ attempt, generation, lease, request }: ClaimedCharge): GatewayOrder => new Order(lease.chargeKey, request, generation, attempt)
 
 const isUnpaid = ({ status }: GatewayPayment) => status === "unconfirmed" || status === "declined" || status === "draft"
 
@@ -102,13 +112,34 @@ export const look = (gateway: ChargeGateway["Service"], settings: PipelineSettin
   )
 
 /** How one object is confirmed. */
-export interface ConfirmTries {
+export class ConfirmTries {
   /** Between a repeat and a second payment stands the key alone. */
   readonly oneCall: boolean
   /** One try, under a key of its own where there is a suffix. */
   readonly once: (keySuffix: string) => Effect.Effect<GatewayPayment, PipelineError>
   /** The object as it stands. */
   readonly look: Effect.Effect<GatewayPayment, ChargeError>
+
+  constructor(oneCall: boolean, once: (keySuffix: string) => Effect.Effect<GatewayPayment, PipelineError>, look: Effect.Effect<GatewayPayment, ChargeError>) {
+    this.oneCall = oneCall
+    this.once = once
+    this.look = look
+  }
+}
+
+/** One try, as the gateway is told of it. */
+export class ConfirmTry {
+  readonly id: string
+  readonly paymentMethod: string
+  readonly attempt: number
+  readonly keySuffix: string
+
+  constructor(id: string, paymentMethod: string, attempt: number, keySuffix: string) {
+    this.id = id
+    this.paymentMethod = paymentMethod
+    this.attempt = attempt
+    this.keySuffix = keySuffix
+  }
 }
 
 /**

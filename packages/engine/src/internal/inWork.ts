@@ -5,10 +5,14 @@ import { EngineMetrics } from "../EngineMetrics.ts"
 
 type Charged = Effect.Effect<ChargeOutcome, PipelineError>
 
-interface Entry {
+class Entry {
   readonly request: ChargeRequest
   /** Made by the first who waits. */
-  done: Deferred.Deferred<ChargeOutcome, PipelineError> | undefined
+  done: Deferred.Deferred<ChargeOutcome, PipelineError> | undefined = undefined
+
+  constructor(request: ChargeRequest) {
+    this.request = request
+  }
 }
 
 /** The requests in work, and the way into them. */
@@ -47,7 +51,7 @@ export const makeInWork = (): InWork => {
       const { chargeKey } = request
       const sibling = entries.get(chargeKey)
       if (sibling === undefined) {
-        const entry: Entry = { request, done: undefined }
+        const entry = new Entry(request)
         const shared = Effect.onExitPrimitive(work(), ended(chargeKey, entry))
         entries.set(chargeKey, entry)
         return shared

@@ -10,10 +10,16 @@ import { Clock, Duration, Effect, Latch, type Scope } from "effect"
 /** Holds a charge's lease while an effect runs. */
 export type HoldLease = (charge: ClaimedCharge) => <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
-interface Held {
+class Held {
   readonly lease: Lease
   readonly everyMs: number
   dueMs: number
+
+  constructor(lease: Lease, everyMs: number, dueMs: number) {
+    this.lease = lease
+    this.everyMs = everyMs
+    this.dueMs = dueMs
+  }
 }
 
 /** Renews at a third of the time that a claim has given. */
@@ -53,7 +59,7 @@ export const makeLeaseKeeper = (ledger: Ledger["Service"]): Effect.Effect<HoldLe
     return (charge) => (wait) =>
       Effect.suspend(() => {
         const everyMs = everyMsOf(charge)
-        const one: Held = { lease: charge.lease, everyMs, dueMs: clock.currentTimeMillisUnsafe() + everyMs }
+        const one = new Held(charge.lease, everyMs, clock.currentTimeMillisUnsafe() + everyMs)
         held.add(one)
         some.openUnsafe()
         if (one.dueMs < wakeMs && wakeMs !== Infinity) sooner.openUnsafe()

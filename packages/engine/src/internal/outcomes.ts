@@ -1,8 +1,25 @@
 /** What the processor's object, or its certain refusal, means for a charge: outcomes as the ledger records them. */
 import {
-  Canceled, type ChargeErrorReason, type ChargeOutcome, type ClaimedCharge, Declined, type GatewayPayment, Processing, Rejected, RequiresAction,
-  Succeeded, wantsAuthentication
+  Canceled, type ChargeErrorReason, type ChargeOutcome, type ClaimedCharge, Declined, type GatewayPayment, type Lease, Processing, Rejected, RequiresAction,
+  type SettleInput, Succeeded, wantsAuthentication
 } from "@purser/core"
+
+/** What became of a charge, as the ledger is told. */
+export class Fact implements SettleInput {
+  readonly lease: Lease
+  readonly attempt: number
+  readonly paymentIntentId: string | null
+  readonly outcome: ChargeOutcome
+  readonly pollAfterMs: number
+
+  constructor({ attempt, lease }: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome, pollAfterMs: number) {
+    this.lease = lease
+    this.attempt = attempt
+    this.paymentIntentId = paymentIntentId
+    this.outcome = outcome
+    this.pollAfterMs = pollAfterMs
+  }
+}
 
 /**
  * Whether the object's last refusal is the answer to this attempt: it names another failed charge than the last recorded

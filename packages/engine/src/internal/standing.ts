@@ -4,15 +4,40 @@ import { forCharge } from "./gate.ts"
 import type { HoldLease } from "./leaseKeeper.ts"
 
 /** What the claim did beside: the room that it took, and the object that it named, which nobody has been asked to pay yet. */
-export interface Begun {
+export class Begun {
   readonly hasRoom: boolean
   readonly unsent: GatewayPayment | undefined
+
+  constructor(hasRoom: boolean, unsent: GatewayPayment | undefined) {
+    this.hasRoom = hasRoom
+    this.unsent = unsent
+  }
 }
-export const nothingBegun: Begun = { hasRoom: false, unsent: undefined }
+export const nothingBegun = new Begun(false, undefined)
+
+class Extras implements ClaimExtras {
+  readonly room: boolean
+  readonly object: { readonly id: string; readonly paymentMethod: string }
+
+  constructor(room: boolean, id: string, paymentMethod: string) {
+    this.room = room
+    this.object = new NamedObject(id, paymentMethod)
+  }
+}
+
+class NamedObject {
+  readonly id: string
+  readonly paymentMethod: string
+
+  constructor(id: string, paymentMethod: string) {
+    this.id = id
+    this.paymentMethod = paymentMethod
+  }
+}
 
 /** What a claim is asked to do beside. */
 export const extrasOf = ({ paymentMethod }: ChargeRequest, room: boolean, unsent: GatewayPayment | undefined): ClaimExtras =>
-  unsent === undefined || paymentMethod === undefined ? { room } : { room, object: { id: unsent.id, paymentMethod } }
+  unsent === undefined || paymentMethod === undefined ? { room } : new Extras(room, unsent.id, paymentMethod)
 
 /** One run of the steps. */
 export class Standing {

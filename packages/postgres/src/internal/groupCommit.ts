@@ -11,11 +11,21 @@ import { Measures, MetricSeries, Tracing } from "@purser/core"
 import { Cause, Effect, Exit, Metric, type Scope, type Tracer } from "effect"
 import { type BatchedOperation, PostgresMetrics } from "../PostgresMetrics.ts"
 
-interface Entry<I, A, F> {
+/**
+ * One call that waits. A class, as whatever else lives as long as a charge does: literals that outlive a collection of young objects are made
+ * as old ones by the engine from then on, and stay until all of memory is looked through.
+ */
+class Entry<I, A, F> {
   readonly input: I
   readonly done: (exit: Exit.Exit<A, F>) => void
   /** The span in which the call was made, when somebody traces. */
   readonly span: Tracer.AnySpan | undefined
+
+  constructor(input: I, done: (exit: Exit.Exit<A, F>) => void, span: Tracer.AnySpan | undefined) {
+    this.input = input
+    this.done = done
+    this.span = span
+  }
 }
 
 /** A later input of the same key, and how its answer follows from the leader's. */
@@ -145,7 +155,7 @@ export const make = <I, A, E, F = E>(
       Effect.withFiber((fiber) =>
         Effect.callback<A, F>((resume) => {
           if (closed) return resume(Effect.interrupt)
-          const entry: Entry<I, A, F> = { input, done: resume, span: Tracing.spanOf(fiber) }
+          const entry = new Entry<I, A, F>(input, resume, Tracing.spanOf(fiber))
           queue.push(entry)
           if (running < options.inFlight) {
             running += 1

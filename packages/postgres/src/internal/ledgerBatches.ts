@@ -1,6 +1,6 @@
 /** What a batch of each hot operation sends and how its rows become answers. A row that changed under it is asked again. */
 import {
-  type AttachAnswer, type AttachInput, ChargeKey, type ChargeOutcome, type ChargeRequest, chargeTerms, type ClaimAnswer, type ClaimExtras, type Lease,
+  type AttachAnswer, type AttachInput, ChargeKey, type ChargeOutcome, type ChargeRequest, chargeTerms, type ClaimAnswer, type ClaimedCharge, type ClaimExtras, type Lease,
   type SettleAnswer, type SettleInput, type Succeeded
 } from "@purser/core"
 import { Effect, Schema } from "effect"
@@ -12,12 +12,20 @@ import { bigints, boolean, double, doubles, integers, nullableDoubles, texts } f
 import { requestColumns } from "./requestColumns.ts"
 
 /** One claim of a worker. */
-export interface ClaimInput {
+export class ClaimInput {
   readonly chargeKey: ChargeKey
   readonly request: ChargeRequest
   readonly worker: string
   readonly principal: string | null
   readonly extras: ClaimExtras | undefined
+
+  constructor(request: ChargeRequest, worker: string, principal: string | null, extras: ClaimExtras | undefined) {
+    this.chargeKey = request.chargeKey
+    this.request = request
+    this.worker = worker
+    this.principal = principal
+    this.extras = extras
+  }
 }
 
 /** One charge to be handed back. */
@@ -102,29 +110,59 @@ const claimColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => [
 const Keys = Schema.NullOr(Schema.Array(Schema.String))
 const decodeBegun = decodeRows(Schema.Struct({ roomy: Keys, bare: Keys, now_ms: Schema.NullOr(Schema.Finite) }))
 
-/** The first claim of a charge: all that is in its row is what the request says. */
-const begun = ({ chargeKey, extras, request, worker }: ClaimInput, leaseMs: number, nowMs: number, hasRoom: boolean): ClaimAnswer => {
-  const object = extras?.object
-  return {
-    _tag: "Claimed",
-    hasRoom,
-    charge: {
-      lease: { chargeKey, worker, epoch: 1 },
-      leaseLeftMs: leaseMs,
-      request,
-      state: object === undefined ? "claimed" : "attached",
-      resumed: false,
-      generation: 1,
-      attempt: 1,
-      paymentIntentId: object?.id ?? null,
-      paymentMethod: object?.paymentMethod ?? request.paymentMethod ?? null,
-      chosenMethod: request.paymentMethod ?? null,
-      declinedChargeId: null,
-      sinceFirstClaimMs: 0,
-      firstClaimedAtMs: nowMs
-    }
+class FirstLease implements Lease {
+  readonly chargeKey: ChargeKey
+  readonly worker: string
+  readonly epoch = 1
+
+  constructor(chargeKey: ChargeKey, worker: string) {
+    this.chargeKey = chargeKey
+    this.worker = worker
   }
 }
+
+/** A charge at its first claim: all that is in its row is what the request says. */
+class FirstClaim implements ClaimedCharge {
+  readonly lease: Lease
+  readonly leaseLeftMs: number
+  readonly request: ChargeRequest
+  readonly state: "claimed" | "attached"
+  readonly resumed = false
+  readonly generation = 1
+  readonly attempt = 1
+  readonly paymentIntentId: string | null
+  readonly paymentMethod: string | null
+  readonly chosenMethod: string | null
+  readonly declinedChargeId = null
+  readonly sinceFirstClaimMs = 0
+  readonly firstClaimedAtMs: number
+
+  constructor({ chargeKey, extras, request, worker }: ClaimInput, leaseMs: number, nowMs: number) {
+    const object = extras?.object
+    this.lease = new FirstLease(chargeKey, worker)
+    this.leaseLeftMs = leaseMs
+    this.request = request
+    this.state = object === undefined ? "claimed" : "attached"
+    this.paymentIntentId = object?.id ?? null
+    this.chosenMethod = request.paymentMethod ?? null
+    this.paymentMethod = object?.paymentMethod ?? this.chosenMethod
+    this.firstClaimedAtMs = nowMs
+  }
+}
+
+/** The answer to a first claim. */
+class Begun {
+  readonly _tag = "Claimed"
+  readonly hasRoom: boolean
+  readonly charge: ClaimedCharge
+
+  constructor(charge: ClaimedCharge, hasRoom: boolean) {
+    this.hasRoom = hasRoom
+    this.charge = charge
+  }
+}
+
+const begun = (input: ClaimInput, leaseMs: number, nowMs: number, hasRoom: boolean): ClaimAnswer => new Begun(new FirstClaim(input, leaseMs, nowMs), hasRoom)
 
 /** First claims of distinct keys; no answer for one that is no first claim, or whose row says something else. */
 export const begin = (sql: SqlClient.SqlClient, leaseMs: number) => {
@@ -225,10 +263,16 @@ const settleAnswer = (row: typeof MovedRow.Type | typeof SettledRow.Type, input:
 }
 
 /** One payment to be recorded. */
-export interface PaidInput {
+export class PaidInput {
   readonly lease: Lease
   readonly attempt: number
   readonly outcome: Succeeded
+
+  constructor(lease: Lease, attempt: number, outcome: Succeeded) {
+    this.lease = lease
+    this.attempt = attempt
+    this.outcome = outcome
+  }
 }
 
 /** Payments of distinct keys; true where the holder recorded the payment of the attached object. */

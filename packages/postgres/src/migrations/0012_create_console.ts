@@ -17,7 +17,7 @@ const noteConflicts = `insert into purser.run_conflicts (run_id, line, charge_ke
 
 const statements: ReadonlyArray<string> = [
   `create index charges_customer on purser.charges (customer_id collate "C", billing_period, charge_key)`,
-  `create index charges_outcome_object on purser.charges (outcome_payment_intent_id) where outcome_payment_intent_id is not null`,
+  `create index charges_outcome_object on purser.charges using hash (outcome_payment_intent_id) where outcome_payment_intent_id is not null`,
   `create index charges_unpaid on purser.charges (billing_period, charge_key) where settled_at is not null and received_minor is null`,
   `create index charges_waiting on purser.charges (billing_period, charge_key) where settled_at is null and lease_until is null`,
   `create index charges_quarantine on purser.charges (charge_key) where quarantine is not null`,

@@ -21,7 +21,7 @@ const statements: ReadonlyArray<string> = [
     replayed boolean not null,
     elapsed_ms integer not null
   )`,
-  `create index processor_calls_charge on purser.processor_calls (charge_key)`,
+  `create index processor_calls_charge on purser.processor_calls using hash (charge_key)`,
   // Calls come in the order of time, so that a few pages stand for the whole table when old ones are forgotten.
   `create index processor_calls_at on purser.processor_calls using brin (at)`
 ]
