@@ -18,7 +18,7 @@ const long = [
 const both = e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause", "crash", "feed"])
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.
-const browser = ["test/e2e/test/consoleBrowser.test.ts"]
+const browser = ["test/e2e/test/consoleBrowser.test.ts", "test/e2e/test/consoleDialogs.test.ts"]
 const onlyBrowser = process.env["PURSER_TEST_BROWSER"] !== undefined
 
 export default defineConfig({

@@ -6,9 +6,9 @@ import { renderToString } from "react-dom/server"
 import type { RunSlice, Session, Story } from "../src/api/Shapes.ts"
 import { WebFiles } from "../src/WebFiles.ts"
 import { routeOf } from "../web/route.ts"
-import { amount, count, percent, rate, short, span } from "../web/format.ts"
+import { amount, chargeName, count, percent, rate, short, span } from "../web/format.ts"
 import { ConflictTable } from "../web/parts/ConflictTable.tsx"
-import { SessionContext } from "../web/parts/Act.tsx"
+import { Act, Dialog, SessionContext } from "../web/parts/Act.tsx"
 import { CapGauge, StackBar, StackChart } from "../web/parts/charts.tsx"
 
 layer(WebFiles.layer, { timeout: 60_000 })("the page's files", (it) => {
@@ -62,6 +62,14 @@ describe("the page's parts", () => {
     assert.include(renderToString(createElement(StackBar, { label: "Rows", shares: [{ name: "paid", tone: "good", n: 3 }, { name: "waiting", tone: "idle", n: 0 }] })), "Rows: paid 3")
     const cap = { namespace: "n", billingPeriod: "2026-07", currency: "jpy", expectedMinor: 1000n, headroomPercent: 110, capMinor: 1100n, reservedMinor: 550n, reservations: 3, closed: false }
     assert.include(renderToString(createElement(CapGauge, { cap })), "2026-07 JPY: 50 % of the cap used")
+  })
+
+  it("name what an act is done to, on the question and on each of many buttons", () => {
+    const props = { name: "Close", of: "2026-07 USD, n", explain: "", act: () => Effect.succeed({ text: "" }) }
+    assert.match(renderToString(createElement(Dialog, { ...props, close: () => undefined })), /<h2[^>]*>Close.*2026-07 USD, n<\/span><\/h2>/)
+    const session: Session = { actor: "ada", role: "operator", csrf: "x", canSignOut: false, charges: true, vaults: false, store: "s", version: "1" }
+    assert.include(renderToString(createElement(SessionContext.Provider, { value: session }, createElement(Act, { ...props, quiet: true }))), "aria-label=\"Close: 2026-07 USD, n\"")
+    assert.strictEqual(chargeName({ customerId: "c1", billingPeriod: "2026-07", item: "seats" }), "c1, 2026-07 · seats")
   })
 
   it("hold a stranger's text as text, and give a viewer nothing to press", () => {

@@ -114,7 +114,7 @@ const Resting = () => {
   return (
     <aside className="resting" aria-label="Charging is paused">
       <p><b>Charging is paused</b> {first.cause === "person" ? `by ${first.actor}` : "by an outage"}, for {span(pulse.atMs - first.sinceMs)}: {first.reason}</p>
-      <Act name="Resume charging" explain="Every worker of this database goes on with what waits." act={(client, reason) => client.runs.resumeCharging({ payload: { reason } })} />
+      <Act name="Resume charging" of="all charging of this database" explain="Every worker of this database goes on with what waits." act={(client, reason) => client.runs.resumeCharging({ payload: { reason } })} />
     </aside>
   )
 }

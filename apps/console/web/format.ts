@@ -56,5 +56,13 @@ export const rate = (perSecond: number): string => perSecond === 0 ? "0 /s" : pe
 /** An id that is too long for its place, by its beginning and end. */
 export const short = (id: string, head = 10, tail = 4): string => id.length <= head + tail + 1 ? id : `${id.slice(0, head)}…${id.slice(-tail)}`
 
+/** A charge as people speak of it. */
+export const chargeName = ({ billingPeriod, customerId, item }: { readonly customerId: string; readonly billingPeriod: string; readonly item: string | null }): string =>
+  `${customerId}, ${billingPeriod}${item === null ? "" : ` · ${item}`}`
+
+/** A cap as people speak of it. */
+export const capName = ({ billingPeriod, currency, namespace }: { readonly billingPeriod: string; readonly currency: string; readonly namespace: string }): string =>
+  `${billingPeriod} ${currency.toUpperCase()}, ${namespace}`
+
 /** Words of the ledger as people write them. */
 export const words = (state: string): string => state.replaceAll("_", " ")

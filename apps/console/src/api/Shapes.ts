@@ -107,6 +107,8 @@ export const RunView = Schema.Struct({
   forPerson: Schema.Int,
   /** How many settled a second over the last minute, or since the run began or went on where that is later. */
   settledPerSecond: Schema.Finite,
+  /** The time that this is of. */
+  settledWithinMs: Schema.Finite,
   /** Null where nothing settles, where nothing more is sent, and where nobody is there to send it. */
   leftMs: NullTime,
   /** Whether it waits for a person, by its own pause or the switch. */

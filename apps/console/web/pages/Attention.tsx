@@ -2,7 +2,7 @@
 import { useContext, useState } from "react"
 import type { Waiting } from "../../src/api/Shapes.ts"
 import { useData } from "../data.ts"
-import { count } from "../format.ts"
+import { chargeName, count } from "../format.ts"
 import { Act, SessionContext } from "../parts/Act.tsx"
 import { ConflictTable } from "../parts/ConflictTable.tsx"
 import { Ago, Amount, Head, Id, Nothing, Part, Problem, State, Time } from "../parts/show.tsx"
@@ -25,7 +25,7 @@ const Letters = ({ done, letters }: { readonly letters: Waiting["letters"]; read
     <>
       {session?.role === "operator" ? <div className="acts">
         {letters.length > 1 ? <button type="button" className="button small" onClick={() => setChosen(new Set(isAll ? [] : letters.map(({ digest }) => digest)))}>{isAll ? "Pick none" : `Pick all ${count(letters.length)}`}</button> : null}
-        {picked.length === 0 ? null : <Act quiet name={`Throw ${count(picked.length)} away`} danger done={done} explain="What these messages asked for was not done, and nobody will see them again." act={(client, reason) => client.attention.discardLetters({ payload: { digests: picked, reason } })} />}
+        {picked.length === 0 ? null : <Act quiet name={`Throw ${count(picked.length)} away`} of={picked.length === 1 ? `dead letter ${picked[0]!.slice(0, 12)}` : "dead letters"} danger done={done} explain="What these messages asked for was not done, and nobody will see them again." act={(client, reason) => client.attention.discardLetters({ payload: { digests: picked, reason } })} />}
       </div> : null}
       <Table label="Dead letters" rows={letters} keyOf={({ digest }) => digest} columns={[
         { name: "Pick", show: ({ digest }) => <input type="checkbox" aria-label={`Pick letter ${digest.slice(0, 12)}`} checked={chosen.has(digest)} onChange={() => pick(digest)} /> },
@@ -59,7 +59,7 @@ export const Attention = () => {
             { name: "Row", number: true, show: ({ amountMinor, currency }) => <Amount minor={amountMinor} code={currency} /> },
             { name: "What differs", wide: true, show: ({ quarantine }) => quarantine },
             { name: "Object", show: ({ paymentIntentId }) => <Id id={paymentIntentId} head={14} /> },
-            { name: "Act", show: ({ chargeKey }) => <Act quiet name="End quarantine" done={refresh} explain="Do this when both sides were looked at. Its object is read before anything else; where it still differs, the mark comes back." act={(client, reason) => client.attention.endQuarantine({ payload: { chargeKey, reason } })} /> }
+            { name: "Act", show: ({ chargeKey, ...charge }) => <Act quiet name="End quarantine" of={chargeName(charge)} done={refresh} explain="Do this when both sides were looked at. Its object is read before anything else; where it still differs, the mark comes back." act={(client, reason) => client.attention.endQuarantine({ payload: { chargeKey, reason } })} /> }
           ]} />
         )}
       </Part>
@@ -75,7 +75,7 @@ export const Attention = () => {
             { name: "Nobody since", show: ({ sinceMs }) => <Ago ms={sinceMs} now={now} /> },
             { name: "Last held by", show: ({ worker }) => worker ?? <span className="dim">–</span> },
             { name: "Last word", wide: true, show: ({ lastDetail }) => lastDetail ?? <span className="dim">–</span> },
-            { name: "Act", show: ({ chargeKey }) => <Act quiet name="Go on with it" done={refresh} explain="Its object at Stripe is read, and what it says is recorded. Where nothing was asked yet, the charge is made, once." act={(client, reason) => client.charges.resume({ params: { chargeKey }, payload: { reason } })} /> }
+            { name: "Act", show: ({ chargeKey, ...charge }) => <Act quiet name="Go on with it" of={chargeName(charge)} done={refresh} explain="Its object at Stripe is read, and what it says is recorded. Where nothing was asked yet, the charge is made, once." act={(client, reason) => client.charges.resume({ params: { chargeKey }, payload: { reason } })} /> }
           ]} />
         )}
       </Part>

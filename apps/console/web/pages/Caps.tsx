@@ -6,7 +6,7 @@ import { Result } from "effect"
 import { useContext } from "react"
 import type { Cap, Caps as CapsShape, Vaults as VaultsShape } from "../../src/api/Shapes.ts"
 import { useData } from "../data.ts"
-import { amount, count, decimalsOf, percent, span } from "../format.ts"
+import { amount, capName, count, decimalsOf, percent, span } from "../format.ts"
 import { Act, SessionContext } from "../parts/Act.tsx"
 import { CapGauge, StackBar } from "../parts/charts.tsx"
 import { Amount, Head, Nothing, Part, Problem, State, Time } from "../parts/show.tsx"
@@ -35,7 +35,7 @@ const CapCard = ({ cap, done }: { readonly cap: Cap; readonly done: () => void }
       <CapGauge cap={cap} />
       <p className="dim num">{count(cap.reservations)} charges hold room; expected {amount(cap.expectedMinor, currency)} × {(cap.headroomPercent / 100).toFixed(2)}</p>
       <div className="acts">
-        <Act quiet name="Set figures" done={done} explain={<>The cap becomes expected total × headroom. It is at {amount(cap.capMinor, currency)} now, of which {amount(cap.reservedMinor, currency)} are used.</>}
+        <Act quiet name="Set figures" of={capName(cap)} done={done} explain={<>The cap becomes expected total × headroom. It is at {amount(cap.capMinor, currency)} now, of which {amount(cap.reservedMinor, currency)} are used.</>}
           fields={[
             { name: "expected", label: `Expected total, ${currency.toUpperCase()}`, required: true, value: plain(cap.expectedMinor, currency), hint: decimalsOf(currency) === 0 ? "whole units" : `up to ${decimalsOf(currency)} decimals` },
             { name: "headroom", label: "Headroom, percent", required: true, value: String(cap.headroomPercent), hint: "100 to 200" }
@@ -48,8 +48,8 @@ const CapCard = ({ cap, done }: { readonly cap: Cap; readonly done: () => void }
           act={(client, reason, { expected, headroom }, isSure) =>
             client.caps.raise({ payload: { ...scope, expectedTotal: expected ?? "", headroomPercent: Number(headroom), reason, ...(isSure ? { belowUsed: true } : {}) } })} />
         {cap.closed
-          ? <Act quiet name="Reopen" done={done} explain="The period takes charges again, under the figures that the cap has." act={(client, reason) => client.caps.reopen({ payload: { ...scope, reason } })} />
-          : <Act quiet danger name="Close" done={done} explain="The period takes no more charges. Room that is taken stays taken." act={(client, reason) => client.caps.close({ payload: { ...scope, reason } })} />}
+          ? <Act quiet name="Reopen" of={capName(cap)} done={done} explain="The period takes charges again, under the figures that the cap has." act={(client, reason) => client.caps.reopen({ payload: { ...scope, reason } })} />
+          : <Act quiet danger name="Close" of={capName(cap)} done={done} explain="The period takes no more charges. Room that is taken stays taken." act={(client, reason) => client.caps.close({ payload: { ...scope, reason } })} />}
       </div>
     </div>
   )
@@ -62,8 +62,8 @@ const Switch = ({ caps, done }: { readonly caps: CapsShape; readonly done: () =>
       <p><State state={pauses.length > 0 ? "paused" : "running"}>{pauses.length > 0 ? "Charging is paused" : "Charging goes on"}</State></p>
       {pauses.map(({ actor, cause, reason, sinceMs }) => <p key={cause} className="dim">for {span(Date.now() - sinceMs)}, by {cause === "person" ? actor : "an outage"}: {reason}</p>)}
       {pauses.length > 0
-        ? <Act name="Resume charging" done={done} explain="Every worker of this database goes on with what waits." act={(client, reason) => client.runs.resumeCharging({ payload: { reason } })} />
-        : <Act danger name="Stop all charging" done={done} explain="Every process on this database stops asking Stripe. Calls that are under way end, work waits, and nothing is lost." act={(client, reason) => client.runs.pauseCharging({ payload: { reason } })} />}
+        ? <Act name="Resume charging" of="all charging of this database" done={done} explain="Every worker of this database goes on with what waits." act={(client, reason) => client.runs.resumeCharging({ payload: { reason } })} />
+        : <Act danger name="Stop all charging" of="all charging of this database" done={done} explain="Every process on this database stops asking Stripe. Calls that are under way end, work waits, and nothing is lost." act={(client, reason) => client.runs.pauseCharging({ payload: { reason } })} />}
     </div>
   )
 }
@@ -73,8 +73,8 @@ const VaultTable = ({ done, value }: { readonly value: VaultsShape; readonly don
     <div className={`switch ${value.killed ? "off" : "on"}`}>
       <p><State state={value.killed ? "paused" : "running"}>{value.killed ? "Every vault key is off" : "Vault keys are on"}</State></p>
       {value.killed
-        ? <Act name="Switch on" done={done} explain="Every vault key that is not revoked works again." act={(client, reason) => client.caps.killVaults({ payload: { killed: false, reason } })} />
-        : <Act danger name="Switch every key off" done={done} explain="The proxy refuses every call with a vault key, from the next one on." act={(client, reason) => client.caps.killVaults({ payload: { killed: true, reason } })} />}
+        ? <Act name="Switch on" of="every vault key" done={done} explain="Every vault key that is not revoked works again." act={(client, reason) => client.caps.killVaults({ payload: { killed: false, reason } })} />
+        : <Act danger name="Switch every key off" of="every vault key" done={done} explain="The proxy refuses every call with a vault key, from the next one on." act={(client, reason) => client.caps.killVaults({ payload: { killed: true, reason } })} />}
     </div>
     {value.vaults.length === 0 ? <Nothing>No vault yet. <code>purser key create</code> makes one.</Nothing> : (
       <Table label="Vaults" rows={value.vaults} keyOf={({ id }) => id} columns={[
@@ -93,7 +93,7 @@ const VaultTable = ({ done, value }: { readonly value: VaultsShape; readonly don
         { name: "Cap", number: true, show: ({ capMinor, currency }) => <Amount minor={capMinor} code={currency} /> },
         { name: "Calls", number: true, show: ({ calls, maxCalls }) => maxCalls === null ? count(calls) : `${count(calls)} of ${count(maxCalls)}` },
         { name: "Keys", wide: true, show: ({ keys }) => keys.map(({ hint, revokedAtMs }) => `…${hint}${revokedAtMs === null ? "" : " (revoked)"}`).join(", ") },
-        { name: "Act", show: ({ id, keys }) => keys.every(({ revokedAtMs }) => revokedAtMs !== null) ? null : <Act quiet danger name="Revoke" done={done} explain="Every key of this vault ends. What was paid and is held stays with it." act={(client, reason) => client.caps.revokeVault({ payload: { vault: id, reason } })} /> }
+        { name: "Act", show: ({ id, keys, name }) => keys.every(({ revokedAtMs }) => revokedAtMs !== null) ? null : <Act quiet danger name="Revoke" of={`vault ${name === "" ? id : name}`} done={done} explain="Every key of this vault ends. What was paid and is held stays with it." act={(client, reason) => client.caps.revokeVault({ payload: { vault: id, reason } })} /> }
       ]} />
     )}
     {value.log.length === 0 ? null : (

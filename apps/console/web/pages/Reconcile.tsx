@@ -80,8 +80,8 @@ export const Reconcile = () => {
       <Head title="Reconcile">
         {session?.charges === true ? (
           <div className="acts">
-            <Act name="Compare" fields={fields} done={refresh} explain="The account at Stripe is listed and compared with the period's rows, both ways. Nothing is changed." act={start(true)} />
-            <Act name="Compare and repair" danger fields={fields} done={refresh} explain="Payments that the ledger has forgotten are taken into it, rows are settled by what their objects say, unpaid objects that nobody names are given up. No customer is asked for money." act={start(false)} />
+            <Act name="Compare" of={session.store} fields={fields} done={refresh} explain="The account at Stripe is listed and compared with the period's rows, both ways. Nothing is changed." act={start(true)} />
+            <Act name="Compare and repair" of={session.store} danger fields={fields} done={refresh} explain="Payments that the ledger has forgotten are taken into it, rows are settled by what their objects say, unpaid objects that nobody names are given up. No customer is asked for money." act={start(false)} />
           </div>
         ) : <span className="dim">this console has no key to Stripe; the list below comes from webhooks</span>}
       </Head>
@@ -97,7 +97,7 @@ export const Reconcile = () => {
             { name: "Status", show: ({ status }) => status ?? <span className="dim">–</span> },
             { name: "Detail", wide: true, show: ({ detail }) => detail ?? <span className="dim">–</span> },
             { name: "Seen", show: ({ lastSeenMs }) => <Time ms={lastSeenMs} /> },
-            { name: "Act", show: ({ id }) => <Act quiet name="Dealt with" done={refresh} explain="It is taken off the list. It comes back if it is seen again." act={(client, reason) => client.reconcile.unlist({ payload: { id, reason } })} /> }
+            { name: "Act", show: ({ id }) => <Act quiet name="Dealt with" of={id} done={refresh} explain="It is taken off the list. It comes back if it is seen again." act={(client, reason) => client.reconcile.unlist({ payload: { id, reason } })} /> }
           ]} />
         )}
       </Part>

@@ -44,9 +44,9 @@ const Acts = ({ refresh, run }: { readonly run: Run; readonly refresh: () => voi
   const params = { runId: run.runId }
   return (
     <>
-      {run.acts.includes("pause") ? <Act name="Pause run" done={refresh} explain="Nothing more of this run is sent. What was sent settles." act={(client, reason) => client.runs.pause({ params, payload: { reason } })} /> : null}
-      {run.acts.includes("resume") ? <Act name="Resume run" done={refresh} explain="The run goes on where it stood." act={(client, reason) => client.runs.resume({ params, payload: { reason } })} /> : null}
-      {run.acts.includes("cancel") ? <Act danger name="Cancel run" done={refresh} explain="Nothing more of this run is sent, ever. What was sent settles; what was paid stays paid." act={(client, reason) => client.runs.cancel({ params, payload: { reason } })} /> : null}
+      {run.acts.includes("pause") ? <Act name="Pause run" of={nameOf(run)} done={refresh} explain="Nothing more of this run is sent. What was sent settles." act={(client, reason) => client.runs.pause({ params, payload: { reason } })} /> : null}
+      {run.acts.includes("resume") ? <Act name="Resume run" of={nameOf(run)} done={refresh} explain="The run goes on where it stood." act={(client, reason) => client.runs.resume({ params, payload: { reason } })} /> : null}
+      {run.acts.includes("cancel") ? <Act danger name="Cancel run" of={nameOf(run)} done={refresh} explain="Nothing more of this run is sent, ever. What was sent settles; what was paid stays paid." act={(client, reason) => client.runs.cancel({ params, payload: { reason } })} /> : null}
     </>
   )
 }
@@ -54,7 +54,7 @@ const Acts = ({ refresh, run }: { readonly run: Run; readonly refresh: () => voi
 const PauseAll = ({ done }: { readonly done: () => void }) => {
   const { pulse } = useLive()
   if ((pulse?.pauses.length ?? 0) > 0) return null
-  return <Act danger name="Pause all charging" done={done} explain="Every process on this database stops asking Stripe. Calls that are under way end, work waits, and nothing is lost." act={(client, reason) => client.runs.pauseCharging({ payload: { reason } })} />
+  return <Act danger name="Pause all charging" of="all charging of this database" done={done} explain="Every process on this database stops asking Stripe. Calls that are under way end, work waits, and nothing is lost." act={(client, reason) => client.runs.pauseCharging({ payload: { reason } })} />
 }
 
 const receivedText = (view: RunView) => {
@@ -91,7 +91,7 @@ const Detail = ({ runId }: { readonly runId: string }) => {
         {rows > 0 && before === rows
           ? <Figure name="Charged" note={`all ${count(rows)} rows were settled before`}>nothing new</Figure>
           : <Figure name="Settled" note={<>{count(settled)} of {count(rows)} rows{waits}</>}>{percent(settled, rows)}</Figure>}
-        <Figure name="Rate" note={view.held ? "held" : "over the last minute, or since it went on"}>{view.held ? "–" : rate(view.settledPerSecond)}</Figure>
+        <Figure name="Rate" note={view.held ? "held" : view.settledWithinMs < 59_000 ? `over ${span(view.settledWithinMs)}` : "over the last minute"}>{view.held ? "–" : rate(view.settledPerSecond)}</Figure>
         <Figure name="Time left" note={view.held ? "held" : view.leftMs === null ? (isOver ? "nothing is open" : run.abandoned !== null ? "nobody is there" : view.open === 0 ? "a person has to look" : "nothing settles") : <>about <Time ms={view.atMs + view.leftMs} now={view.atMs} /></>}>{view.leftMs === null ? "–" : span(view.leftMs)}</Figure>
         <Figure name="Received" note={receivedText(view).length > 1 ? receivedText(view).slice(1).map(([code, minor]) => `${amount(minor, code)} ${code.toUpperCase()}`).join(", ") : undefined}>
           {receivedText(view).slice(0, 1).map(([code, minor]) => <Amount key={code} minor={minor} code={code} />)}{receivedText(view).length === 0 ? "–" : null}
@@ -124,6 +124,8 @@ const Detail = ({ runId }: { readonly runId: string }) => {
   )
 }
 
+const moving: ReadonlySet<string> = new Set(["waiting", "running", "paused", "canceling"])
+
 /** The newest runs as they stand, those that are not over, and older ones as far as they were asked for. */
 const useRuns = () => {
   const { failed, value } = useData("runs", (client) => client.runs.list({ query: {} }))
@@ -141,7 +143,9 @@ const useRuns = () => {
     })
   }
   return {
-    runs: value === undefined ? undefined : [...known.current.values()].toSorted((a, b) => b.begunAtMs - a.begunAtMs),
+    newest: value?.runs[0]?.runId,
+    // What may still move is not to be looked for among what is over.
+    runs: value === undefined ? undefined : [...known.current.values()].toSorted((a, b) => Number(moving.has(b.state)) - Number(moving.has(a.state)) || b.begunAtMs - a.begunAtMs),
     atMs: value?.atMs ?? 0,
     failed: failed ?? older.failed,
     busy: older.busy,
@@ -151,8 +155,8 @@ const useRuns = () => {
 
 /** The page; without a run it shows the newest. */
 export const Runs = ({ runId }: { readonly runId: string | undefined }) => {
-  const { atMs, busy, failed, more, runs } = useRuns()
-  const chosen = runId ?? runs?.[0]?.runId
+  const { atMs, busy, failed, more, newest, runs } = useRuns()
+  const chosen = runId ?? newest
   return (
     <div className={`split ${runId === undefined ? "none-chosen" : ""}`}>
       <section className="side" aria-label="All runs">

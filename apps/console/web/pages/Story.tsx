@@ -1,6 +1,6 @@
 /** One charge's whole story. */
 import { useData } from "../data.ts"
-import { words } from "../format.ts"
+import { chargeName, words } from "../format.ts"
 import { Act } from "../parts/Act.tsx"
 import { ConflictTable } from "../parts/ConflictTable.tsx"
 import { Amount, Fact, Head, Id, Nothing, Part, Problem, State, Time } from "../parts/show.tsx"
@@ -30,16 +30,16 @@ export const Story = ({ chargeKey }: { readonly chargeKey: string }) => {
         <State state={charge.quarantine === null ? charge.state : "quarantined"} />
         <div className="acts">
           {acts.includes("retry") ? (
-            <Act name="Try again" done={refresh} fields={[{ name: "method", label: "With another payment method (optional)", hint: "pm_…; the one before, unless named" }]}
+            <Act name="Try again" of={chargeName(charge)} done={refresh} fields={[{ name: "method", label: "With another payment method (optional)", hint: "pm_…; the one before, unless named" }]}
               explain={<>Attempt {charge.attempt} becomes attempt {charge.attempt + 1}, and the customer is asked for <Amount minor={charge.amountMinor} code={charge.currency} /> once more.</>}
               act={(client, reason, { method }) => client.charges.retry({ params, payload: { reason, paymentMethod: method === "" ? undefined : method } })} />
           ) : null}
           {acts.includes("resume") ? (
-            <Act name="Go on with it" done={refresh} explain="Its object at Stripe is read, and what it says is recorded. Where nothing was asked yet, the charge is made, once."
+            <Act name="Go on with it" of={chargeName(charge)} done={refresh} explain="Its object at Stripe is read, and what it says is recorded. Where nothing was asked yet, the charge is made, once."
               act={(client, reason) => client.charges.resume({ params, payload: { reason } })} />
           ) : null}
           {acts.includes("end quarantine") ? (
-            <Act name="End quarantine" done={refresh} explain="Do this when both sides were looked at. Its object is read before anything else; where it still differs, the mark comes back."
+            <Act name="End quarantine" of={chargeName(charge)} done={refresh} explain="Do this when both sides were looked at. Its object is read before anything else; where it still differs, the mark comes back."
               act={(client, reason) => client.attention.endQuarantine({ payload: { chargeKey, reason } })} />
           ) : null}
         </div>

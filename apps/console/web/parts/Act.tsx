@@ -4,6 +4,7 @@ import { createContext, type FormEvent, type KeyboardEvent, type ReactNode, useC
 import type { ConsoleClient } from "../../src/ConsoleClient.ts"
 import type { Session } from "../../src/api/Shapes.ts"
 import { call } from "../client.ts"
+import { span } from "../format.ts"
 
 /** Who looks. */
 export const SessionContext = createContext<Session | null>(null)
@@ -22,6 +23,8 @@ export interface Field {
 
 interface ActProps {
   readonly name: string
+  /** What it is done to, by the name that people know it by. */
+  readonly of: string
   /** What will happen, in a sentence. */
   readonly explain: ReactNode
   readonly fields?: ReadonlyArray<Field>
@@ -34,7 +37,20 @@ interface ActProps {
   readonly quiet?: boolean
 }
 
-const Dialog = ({ act, close, danger, done, doubt, explain, fields = [], name }: ActProps & { readonly close: () => void }) => {
+/** How long an act that was sent off has not been answered, for whoever looks; whoever hears is told once. */
+const Waiting = () => {
+  const [seconds, setSeconds] = useState(0)
+  useEffect(() => {
+    const timer = window.setInterval(() => setSeconds((before) => before + 1), 1000)
+    return () => clearInterval(timer)
+  }, [])
+  return (
+    <p className="waiting dim"><span role="status">Sent off, and not answered yet; it is waited for two minutes.</span> <span className="num" aria-hidden="true">{span(seconds * 1000)}</span></p>
+  )
+}
+
+/** The question that stands before an act. */
+export const Dialog = ({ act, close, danger, done, doubt, explain, fields = [], name, of }: ActProps & { readonly close: () => void }) => {
   const ref = useRef<HTMLDialogElement>(null)
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState("")
@@ -60,6 +76,8 @@ const Dialog = ({ act, close, danger, done, doubt, explain, fields = [], name }:
     setBusy(false)
     if (!called.ok) {
       setProblem(called.failed.message)
+      // Who has left the question hears of it all the same.
+      if (ref.current?.open !== true) toast(`${name}, ${of}: ${called.failed.message}`)
       return
     }
     toast(called.value.text)
@@ -73,9 +91,11 @@ const Dialog = ({ act, close, danger, done, doubt, explain, fields = [], name }:
     event.currentTarget.requestSubmit()
   }
   return (
-    <dialog ref={ref} aria-labelledby={`${id}-title`} onClose={close}>
+    <dialog ref={ref} aria-labelledby={`${id}-title`} onClose={close} onCancel={(event) => {
+      if (busy) event.preventDefault()
+    }}>
       <form onSubmit={(event) => void submit(event)} onKeyDown={send}>
-        <h2 id={`${id}-title`}>{name}</h2>
+        <h2 id={`${id}-title`}>{name} <span className="object">{of}</span></h2>
         <div className="explain">{explain}</div>
         {fields.map((field) => (
           <label key={field.name} className="field"><span>{field.label}</span>
@@ -88,9 +108,10 @@ const Dialog = ({ act, close, danger, done, doubt, explain, fields = [], name }:
         </label>
         {problem === "" ? null : <p className="problem" role="alert">{problem}</p>}
         {doubtful === undefined ? null : <p className="problem" role="alert">{doubtful} Is that meant?</p>}
+        {busy ? <Waiting /> : null}
         <div className="buttons">
           <button type="button" className="button" onClick={leave} disabled={busy}>Leave it</button>
-          <button type="submit" className={`button ${danger === true ? "danger" : "main"}`} disabled={busy}>{busy ? "…" : doubtful === undefined ? name : "That is meant"}</button>
+          <button type="submit" className={`button ${danger === true ? "danger" : "main"}`} disabled={busy}>{busy ? "Waiting…" : doubtful === undefined ? name : "That is meant"}</button>
         </div>
       </form>
     </dialog>
@@ -105,7 +126,7 @@ export const Act = (props: ActProps) => {
   const close = () => setOpen(false)
   return (
     <>
-      <button type="button" className={`button ${props.danger === true ? "danger-quiet" : ""} ${props.quiet === true ? "small" : ""}`} onClick={() => setOpen(true)}>{props.name}</button>
+      <button type="button" className={`button ${props.danger === true ? "danger-quiet" : ""} ${props.quiet === true ? "small" : ""}`} aria-label={props.quiet === true ? `${props.name}: ${props.of}` : undefined} onClick={() => setOpen(true)}>{props.name}</button>
       {open ? <Dialog {...props} close={close} /> : null}
     </>
   )

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { type ReactNode, useContext, useState } from "react"
 import type { Conflict } from "../../src/api/Shapes.ts"
-import { count } from "../format.ts"
+import { chargeName, count } from "../format.ts"
 import { Act, SessionContext } from "./Act.tsx"
 import { Amount, State, Time } from "./show.tsx"
 import { Table } from "./Table.tsx"
@@ -43,7 +43,7 @@ export const ConflictTable = ({ conflicts, done, withCharge = true }: {
         <div className="acts">
           <button type="button" className="button small" onClick={() => setChosen(new Set(picked.length === open.length ? [] : open.map(keyOf)))}>{picked.length === open.length ? "Pick none" : `Pick all ${count(open.length)}`}</button>
           {picked.length === 0 ? null : (
-            <Act quiet name={`Keep the ledger's terms for ${count(picked.length)}`} done={done}
+            <Act quiet name={`Keep the ledger's terms for ${count(picked.length)}`} of={picked.map(({ charge }) => charge.customerId).join(", ")} done={done}
               explain="The other terms of each are dropped, for the same reason. The charges stay as the ledger has them. A row that somebody else has dealt with meanwhile is told."
               act={(client, reason) =>
                 client.attention.keepCharges({ payload: { conflicts: picked.map(({ line, runId }) => ({ line, runId })), reason } }).pipe(
@@ -69,7 +69,7 @@ export const ConflictTable = ({ conflicts, done, withCharge = true }: {
           name: "Act",
           show: (conflict) => conflict.resolvedAtMs !== null ? <span className="dim">dropped <Time ms={conflict.resolvedAtMs} /></span> : (
             <>
-              <Act quiet name="Keep the ledger's" done={done}
+              <Act quiet name="Keep the ledger's" of={chargeName(conflict.charge)} done={done}
                 explain={<>The {sideOf(conflict)}'s terms are dropped. The charge stays as the ledger has it: <Amount minor={conflict.charge.amountMinor} code={conflict.charge.currency} />, {conflict.charge.state}. If they are two charges, {conflict.runId === "" ? "the sender has to give the second an item of its own" : "give the file's row an item of its own and run the file again"}.</>}
                 act={(client, reason) => client.attention.keepCharge({ payload: { runId: conflict.runId, line: conflict.line, reason } })} />
               {left.has(keyOf(conflict)) ? <p className="problem">Not done: {left.get(keyOf(conflict))}</p> : null}

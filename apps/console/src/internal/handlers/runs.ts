@@ -136,7 +136,8 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
       const open = groups.reduce((sum, { rows, state }) => openStates.has(state) ? sum + rows : sum, 0)
       const settled = groups.reduce((sum, group) => sum + group.settledLastMinute, 0)
       const atMs = view?.atMs ?? (yield* Clock.currentTimeMillis)
-      const settledPerSecond = RunPace.perSecond(settled, atMs - RunPace.fromMs(atMs, [view?.firstClaimedAtMs, wentOnAtMs]))
+      const settledWithinMs = atMs - RunPace.fromMs(atMs, [view?.firstClaimedAtMs, wentOnAtMs])
+      const settledPerSecond = RunPace.perSecond(settled, settledWithinMs)
       const scopes = new Set(groups.map(({ billingPeriod, currency, namespace }) => JSON.stringify([namespace, billingPeriod, currency])))
       const caps = yield* Effect.mapError(cap.report(), away)
       const pauses = yield* Effect.mapError(pause.inForce, away)
@@ -156,6 +157,7 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "runs", Effect.fnUntraced(
         open,
         forPerson: groups.reduce((sum, { rows, state }) => state === "quarantined" ? sum + rows : sum, 0),
         settledPerSecond,
+        settledWithinMs,
         leftMs: isSent && run.abandoned === null ? RunPace.leftMs(open, settledPerSecond) : null,
         held: open > 0 && (standing === "paused" || pauses.length > 0 && (standing === undefined || !isRunOver(standing))),
         pauses,
