@@ -51,6 +51,8 @@ const make = Effect.gen(function*() {
     }),
     Effect.andThen(Effect.sleep(every)),
     Effect.forever,
+    // A look of the clock's belongs to no work: each would be a trace of its own.
+    Effect.withTracerEnabled(false),
     Effect.forkScoped
   )
   return ChargePause.of({ ...view, inForce, pause: act("pause", Sql.pause), resume: act("resume", Sql.resume) })

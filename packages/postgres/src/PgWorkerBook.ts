@@ -79,6 +79,7 @@ export const PgWorkerBook: {
       const beat = Effect.ignore(book.beat(self))
       // What it registers under its name comes after the first one.
       yield* Effect.ignore(Effect.timeout(beat, Duration.seconds(1)))
-      yield* Effect.forkScoped(Effect.repeat(Effect.andThen(Effect.sleep(every), beat), Schedule.forever))
+      // A beat belongs to no work: each would be a trace of its own.
+      yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.repeat(Effect.andThen(Effect.sleep(every), beat), Schedule.forever), false))
     }))
 }

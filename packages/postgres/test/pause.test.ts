@@ -1,5 +1,6 @@
 /** The switch on both databases: what one process throws, another sees, and nobody can take the trail away. */
 import { ChargePause } from "@purser/core"
+import { SpanJournal } from "@purser/testkit"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Fiber, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -36,6 +37,20 @@ for (const [name, database] of TestDatabase.layers) {
         yield* Fiber.join(waiting)
         assert.deepStrictEqual(yield* here.view, [])
       }).pipe(Effect.scoped, Effect.provide(database)))
+
+    it.live("is looked at without a trace of each look, and thrown with one", () =>
+      Effect.gen(function*() {
+        const journal = yield* SpanJournal
+        const here = yield* another()
+        yield* here.whenOpen
+        const statements = Effect.map(journal.all, (spans) => spans.filter(({ attributes }) => attributes.has("db.query.text")).length)
+        const before = yield* statements
+        const there = yield* another()
+        yield* there.pause(person)
+        yield* here.whenPaused
+        // The act itself, and what it reads back.
+        assert.strictEqual((yield* statements) - before, 2)
+      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(database, SpanJournal.layer))))
 
     it.live("keeps a person's pause and an outage's apart", () =>
       Effect.gen(function*() {

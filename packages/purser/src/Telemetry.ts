@@ -11,6 +11,7 @@ import { BrokerMetrics, ZmqMetrics } from "@purser/transport-zeromq"
 import { Config, Context, Effect, Layer, Metric, Option, Random, Redacted, Schema, type Scope, Tracer } from "effect"
 import { FetchHttpClient, HttpMiddleware, HttpRouter, type HttpServer, HttpServerResponse } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer, PrometheusMetrics } from "effect/observability"
+import { namingStatements } from "./internal/statementSpans.ts"
 
 const signals = ["traces", "metrics", "logs"] as const
 
@@ -90,7 +91,7 @@ const exporters = ({ otlp }: TelemetrySettings, source: TelemetrySource) => Laye
   const common = { resource, headers: otlp.headers === undefined ? undefined : headersOf(otlp.headers), compression: "gzip" as const }
   const base = otlp.url.href.replace(/\/+$/, "")
   const on = (signal: typeof signals[number]) => otlp.signals.has(signal)
-  const traces = Layer.effect(Tracer.Tracer, Effect.map(OtlpTracer.make({ ...common, url: `${base}/v1/traces` }), (tracer) => sampled(tracer, otlp.sample)))
+  const traces = Layer.effect(Tracer.Tracer, Effect.map(OtlpTracer.make({ ...common, url: `${base}/v1/traces` }), (tracer) => sampled(namingStatements(tracer), otlp.sample)))
   return Layer.mergeAll(
     on("traces") ? traces : Layer.empty,
     on("metrics") ? OtlpMetrics.layer({ ...common, url: `${base}/v1/metrics` }) : Layer.empty,
@@ -172,7 +173,8 @@ const watchStores: Effect.Effect<void, never, SpendCap | ChargePause | RunRegist
     const waiting = yield* attention.counts(waitingMax)
     for (const kind of attentionKinds) EngineMetrics.attention.of(attentionWord(kind)).updateUnsafe(waiting[kind], context)
   }).pipe(Effect.catch((error) => Effect.logDebug("the gauges of the stores stay as they are", error.message)))
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(look, Effect.sleep(pollMs))))
+  // A look of the clock's belongs to no work: each would be a trace of its own.
+  yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.andThen(look, Effect.sleep(pollMs))), false))
 })
 
 /** Telemetry, by the configuration. */

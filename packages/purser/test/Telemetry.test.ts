@@ -137,6 +137,22 @@ describe("what goes to a collector", () => {
       assert.strictEqual(binary?.type, "application/x-protobuf")
     }))
 
+  it.live("calls a statement by what it does, and not by the database that all of them are sent to", () =>
+    Effect.gen(function*() {
+      const statements = {
+        "update purser.charges": "with f as (select 1 from purser.charges for update skip locked), u as (update purser.charges c set x = 1) select 1 from u",
+        "insert purser.workers": "insert into purser.workers as w (worker) values ($1) on conflict (worker) do update set host = 1",
+        "delete purser.workers": "delete from purser.workers where true",
+        "select purser.pauses": "select extract(epoch from since) as at, purser.now() - (extract(epoch from purser.now())) from purser.pauses",
+        "insert engine_messages": "INSERT INTO \"engine_messages\" (a) VALUES (1)",
+        "select engine_runners": "SELECT a FROM \"engine_runners\" WHERE b",
+        begin: "BEGIN"
+      }
+      const traces = yield* tracesOf(yield* sent({}, Effect.forEach(Object.values(statements), (sql) =>
+        Effect.useSpan("led", { kind: "client", root: true }, (span) => Effect.sync(() => span.attribute("db.query.text", sql))), { discard: true })))
+      assert.sameMembers(traces.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans.map(({ name }) => name))), Object.keys(statements))
+    }))
+
   it.live("holds nobody up when there is no collector", () =>
     Effect.gen(function*() {
       const given = yield* Telemetry.settings

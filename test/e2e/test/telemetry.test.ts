@@ -84,6 +84,9 @@ describe("one charge is one trace", () => {
       const ledger = new URL(at.env["PURSER_DATABASE_URL"]!)
       const servers = all.flatMap(({ attributes }) => attributes["db.namespace"] === undefined ? [] : [`${attributes["server.address"]}:${attributes["server.port"]}/${attributes["db.namespace"]}`])
       assert.deepStrictEqual(new Set(servers), new Set([`${ledger.host}${ledger.pathname}`]))
+      // They are called by what they do.
+      const called = new Set(all.map(({ name }) => name))
+      assert.deepStrictEqual([called.has(ledger.pathname.slice(1)), called.has("update purser.charges")], [false, true])
       const chargeKey = chargeKeyOf({ namespace: defaultNamespace, customerId: "c0", billingPeriod: "2026-07", item: "base" })
       assert.deepStrictEqual(
         new Set(["ChargeClient.submit", "ChargeServer.handle", "ChargePipeline.charge"].map((name) => named(name).attributes["purser.charge_key"])),
