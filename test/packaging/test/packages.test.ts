@@ -30,7 +30,7 @@ beforeAll(async () => {
   cpSync(join(checkout, "packages/core/dist/index.js"), join(checkout, "packages/core/dist/Left.js"))
   writeFileSync(join(checkout, "apps/console/dist/web/assets/index-Left.js"), "")
   packed = await packAll(checkout, archives)
-}, 400_000)
+}, 600_000)
 afterAll(() => [archives, npmArchives, checkout].forEach((folder) => rmSync(folder, { recursive: true, force: true })))
 
 describe.each(publishedFolders)("%s", (folder) => {
