@@ -3,7 +3,7 @@ import { cpSync, lstatSync, readdirSync, symlinkSync } from "node:fs"
 import { basename, join } from "node:path"
 import { must, root, scratch, toolsOf } from "./published.ts"
 
-const made = new Set(["node_modules", "dist", "site", ".turbo", ".tools", ".git", ".purser", ".purser-proxy", ".stryker"])
+const made = new Set(["node_modules", "dist", "site", ".turbo", ".tools", ".git", ".purser", ".purser-proxy", ".stryker", "__pycache__", "receipts"])
 
 /** Makes one; answers its folder. Packages come from the store of this machine, which has them since the workspace was set up. */
 export const freshCheckout = async (): Promise<string> => {
