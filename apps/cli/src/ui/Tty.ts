@@ -17,6 +17,9 @@ export interface TtyInfo {
 
 const live = process.stderr.isTTY === true && process.env["TERM"] !== "dumb"
 
+/** A terminal that nobody has told its size says 0. */
+const sizeOf = (said: number | undefined, usual: number): number => said === undefined || said === 0 ? usual : said
+
 export const Tty = Context.Reference<TtyInfo>("@purser/cli/Tty", {
   defaultValue: () => ({
     interactive: process.stdin.isTTY === true && process.stderr.isTTY === true,
@@ -25,10 +28,10 @@ export const Tty = Context.Reference<TtyInfo>("@purser/cli/Tty", {
     color: live && (process.env["NO_COLOR"] ?? "") === "",
     // A window that is made smaller is smaller at the next look.
     get columns() {
-      return process.stderr.columns ?? 80
+      return sizeOf(process.stderr.columns, 80)
     },
     get rows() {
-      return process.stderr.rows ?? 24
+      return sizeOf(process.stderr.rows, 24)
     }
   })
 })
