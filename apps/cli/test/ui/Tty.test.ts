@@ -11,6 +11,6 @@ it.effect("a terminal that does not know its size is one of the usual size, and 
     yield* Effect.addFinalizer(() => Effect.sync(() => says(...before)))
     for (const [columns, rows, seen] of [[0, 0, [80, 24]], [undefined, undefined, [80, 24]], [132, 50, [132, 50]], [40, 10, [40, 10]]] as const) {
       says(columns, rows)
-      assert.deepStrictEqual([tty.columns, tty.rows], seen)
+      assert.deepStrictEqual<ReadonlyArray<number>>([tty.columns, tty.rows], seen)
     }
   }).pipe(Effect.scoped))
