@@ -1,8 +1,8 @@
 /** `purser status --watch`: how all charges stand, until stopped. */
-import { type BillingPeriod, ChargePause, Ledger, SpendCap } from "@purser/core"
+import { answeredWithin, type BillingPeriod, ChargePause, Ledger, SpendCap } from "@purser/core"
 import { Database } from "@purser/postgres"
 import { Stores } from "@purser/purser"
-import { Clock, Duration, Effect, Fiber, Option, Ref } from "effect"
+import { Clock, Duration, Effect, Ref } from "effect"
 import { refused } from "../CommandFailed.ts"
 import { serving } from "../launch.ts"
 import { out } from "../ui/Output.ts"
@@ -17,14 +17,6 @@ const restFactor = 4
 
 /** A ledger that has not answered by then is away: a dead connection would else be waited for as long as the network likes. */
 const lookMax = Duration.seconds(10)
-
-/** A look that comes to an end in any case, without an answer if need be; what still waits for the network is left behind. */
-export const within = <A, E>(look: Effect.Effect<A, E>, most: Duration.Duration): Effect.Effect<A | undefined, E> =>
-  Effect.flatMap(Effect.forkDetach(look), (fiber) =>
-    Effect.timeoutOption(Fiber.join(fiber), most).pipe(
-      Effect.map(Option.getOrUndefined),
-      Effect.ensuring(Effect.sync(() => fiber.interruptUnsafe()))
-    ))
 
 /** What is watched, and how. */
 export interface WatchOptions {
@@ -41,7 +33,7 @@ export const watching = (options: WatchOptions, print: (text: string) => Effect.
     const cap = yield* SpendCap
     const pause = yield* ChargePause
     const { label } = yield* Database
-    const look = within(
+    const look = answeredWithin(
       Effect.map(
         Effect.all([ledger.report(options.period), cap.report(options.period), pause.inForce]),
         ([totals, caps, pauses]): StatusLook => ({ totals, caps, pauses })

@@ -1,5 +1,5 @@
 /** The progress of a dispatch: a block that is drawn again on a terminal, a plain line now and then elsewhere. */
-import type { CapReport } from "@purser/core"
+import { type CapReport, RunPace } from "@purser/core"
 import type { RunProgress } from "@purser/engine"
 import { Clock, Effect, Ref } from "effect"
 import { capLine, legend, rateLine, type ShownCounts, statesBar } from "./ChargeStates.ts"
@@ -33,12 +33,14 @@ const countsOf = ({ outcomes }: RunProgress, total: number) => {
 }
 
 /** How long it takes at this rate. */
-const timeLeft = (rows: number, rate: number): string => rate <= 0 ? "–" : clock(Math.ceil(rows / rate) * 1000)
+const timeLeft = (rows: number, rate: number): string => {
+  const leftMs = RunPace.leftMs(rows, rate)
+  return leftMs === null ? "–" : clock(Math.ceil(leftMs / 1000) * 1000)
+}
 
 /** One line without control sequences: share, rate, time left, states. What is held has no time left that anybody knew. */
-export const progressLine = (progress: RunProgress, total: number, elapsedMs: number, held?: string): string => {
+export const progressLine = (progress: RunProgress, total: number, rate: number, held?: string): string => {
   const { counts, settled } = countsOf(progress, total)
-  const rate = elapsedMs < 200 ? 0 : settled / (elapsedMs / 1000)
   const states = [
     ["paid", counts.paid], ["declined", counts.declined], ["rejected", counts.rejected], ["processing", counts.processing],
     ["action", counts.action], ["retried", progress.outcomes.error]
@@ -65,7 +67,7 @@ export const runLines = (look: Look, { caps, elapsedMs, held, progress, rates, t
   const { counts, settled } = countsOf(progress, total)
   const share = total === 0 ? 100 : Math.floor(settled / total * 100)
   const mean = elapsedMs < 200 ? 0 : settled / (elapsedMs / 1000)
-  const left = settled >= total ? "done" : held !== undefined ? "ETA –" : `ETA ${timeLeft(total - settled, rates.now() > 0 ? rates.now() : mean)}`
+  const left = settled >= total ? "done" : held !== undefined ? "ETA –" : `ETA ${timeLeft(total - settled, rates.now())}`
   return [
     line(look, [{ text: title }], [{ text: clock(elapsedMs), color: "gray" }]),
     statesBar(look, counts, total, `${figure(settled)}/${figure(total)} ${share}%`),
@@ -91,23 +93,25 @@ export const withProgress = <A, E, R>(
     const tty = yield* Tty
     const startedMs = yield* Clock.currentTimeMillis
     const elapsed = Effect.map(Clock.currentTimeMillis, (nowMs) => nowMs - startedMs)
+    // A run that takes a second says its rate as well, where it is said in lines.
+    const rates = makeRates(tty.live ? 1000 : 200)
+    rates.note(0, countsOf(yield* Ref.get(progress), total).settled)
+    const look = Effect.gen(function*() {
+      const [now, elapsedMs, held] = [yield* Ref.get(progress), yield* elapsed, yield* surroundings.held]
+      rates.note(elapsedMs, countsOf(now, total).settled, held !== undefined)
+      return { progress: now, elapsedMs, held }
+    })
     if (!tty.live) {
-      const show = Effect.gen(function*() {
-        yield* note(progressLine(yield* Ref.get(progress), total, yield* elapsed, yield* surroundings.held))
-      })
+      const show = Effect.flatMap(look, ({ held, progress }) => note(progressLine(progress, total, rates.now(), held)))
       yield* Effect.addFinalizer(() => show)
       yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(plainEveryMs), show)))
       return yield* effect
     }
-    const rates = makeRates()
     const caps = yield* Ref.make<ReadonlyArray<CapReport>>([])
     const lookAtCaps = Effect.flatMap(surroundings.caps, (all) => Ref.set(caps, all))
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(lookAtCaps, Effect.sleep(2000))))
     yield* live(Effect.gen(function*() {
-      const now = yield* Ref.get(progress)
-      const elapsedMs = yield* elapsed
-      rates.note(elapsedMs, countsOf(now, total).settled)
-      return runLines(tty, { title: surroundings.title, progress: now, total, elapsedMs, rates, caps: yield* Ref.get(caps), held: yield* surroundings.held })
+      return runLines(tty, { ...yield* look, title: surroundings.title, total, rates, caps: yield* Ref.get(caps) })
     }))
     // The last look, which stays, has the caps as they are then.
     yield* Effect.addFinalizer(() => lookAtCaps)

@@ -1,12 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { BillingPeriod, CapReport, Currency, RunStateTotal, StateTotal } from "@purser/core"
+import { answeredWithin, type BillingPeriod, type CapReport, type Currency, type RunStateTotal, type StateTotal } from "@purser/core"
 import { noProgress, type RunProgress } from "@purser/engine"
 import { Arbitrary, Deferred, Duration, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { stripVTControlCharacters } from "node:util"
 import { countsOf, summaryText } from "../../src/handlers/runReport.ts"
 import { statusJson } from "../../src/handlers/statusJson.ts"
-import { within } from "../../src/handlers/statusWatch.ts"
 import { capLine, capLines, legend, type ShownCounts, statesBar } from "../../src/ui/ChargeStates.ts"
 import { bar, clock, line, sparkline } from "../../src/ui/Panel.ts"
 import { makeRates } from "../../src/ui/Rates.ts"
@@ -55,7 +54,7 @@ describe("a live view", () => {
       "bills.csv  run 20261129T230230Z-773190f6                                  00:12",
       "█████████████████████████████▒▒░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  1,498/3,000 49%",
       "█ 1,410 paid  ▒ 88 declined  ░ 1,502 open  3 retried",
-      "rate                                       ▅▆▇▇██ 131/s   mean 125/s  ETA 00:12",
+      "rate                                       ▅▆▇▇██ 124/s   mean 125/s  ETA 00:13",
       "cap  2026-10 ██████████████·····················  19034.00 of 49500.00 usd, 38%",
       "last error: no reply [2J in 30000 ms"
     ])
@@ -73,7 +72,7 @@ describe("a live view", () => {
       "bills.csv  run 20261129T230230Z-773190f6                                                                          00:12",
       "████████████████████████████████████████████████▒▒▒░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  1,498/3,000 49%",
       "█ 1,410 paid  ▒ 88 declined  ░ 1,502 open  3 retried",
-      "rate                                                       ▅▆▇▇██ 131/s                           mean 125/s  ETA 00:12",
+      "rate                                                       ▅▆▇▇██ 124/s                           mean 125/s  ETA 00:13",
       "cap  2026-10 █████████████████████████████··············································  19034.00 of 49500.00 usd, 38%",
       "last error: no reply [2J in 30000 ms"
     ])
@@ -142,11 +141,11 @@ describe("a ledger that is away", () => {
       const asked = yield* Deferred.make<void>()
       // Not even being interrupted makes it answer.
       const deaf = Effect.andThen(Deferred.succeed(asked, undefined), Effect.uninterruptible(Effect.never))
-      const look = yield* Effect.forkChild(within(deaf, Duration.seconds(10)))
+      const look = yield* Effect.forkChild(answeredWithin(deaf, Duration.seconds(10)))
       yield* Deferred.await(asked)
       yield* TestClock.adjust("10 seconds")
       assert.isUndefined(yield* Fiber.join(look))
-      assert.strictEqual(yield* within(Effect.succeed(7), Duration.seconds(10)), 7)
+      assert.strictEqual(yield* answeredWithin(Effect.succeed(7), Duration.seconds(10)), 7)
     }))
 
   it("in JSON is stale, at the time of the look", () => {
@@ -172,9 +171,9 @@ describe("many caps", () => {
 
 describe("without a terminal", () => {
   it("a run is one line", () => {
-    assert.strictEqual(progressLine(progress(1410, 88, 3), 3000, 12_000), "1498/3000 49% 125/s ETA 00:13 · 1410 paid, 88 declined, 3 retried")
+    assert.strictEqual(progressLine(progress(1410, 88, 3), 3000, 125), "1498/3000 49% 125/s ETA 00:13 · 1410 paid, 88 declined, 3 retried")
     assert.strictEqual(progressLine(noProgress, 0, 0), "0/0 100% 0/s ETA –")
-    assert.strictEqual(progressLine(progress(1410, 88), 3000, 12_000, "held: a look at the caps"), "1498/3000 49% held: a look at the caps · 1410 paid, 88 declined")
+    assert.strictEqual(progressLine(progress(1410, 88), 3000, 125, "held: a look at the caps"), "1498/3000 49% held: a look at the caps · 1410 paid, 88 declined")
   })
 
   it("the account of a canceled run tells what was not sent from what nobody knows of", () => {
@@ -230,6 +229,15 @@ describe("pieces of a view", () => {
   it("a rate is the growth since the look before, whatever the time between", () => {
     const rates = makeRates()
     for (const [atMs, count] of [[0, 5], [300, 50], [1000, 105], [3000, 305], [4000, 305]] as const) rates.note(atMs, count)
-    assert.deepStrictEqual([rates.series(), rates.now()], [[100, 100, 0], 200 / 3])
+    assert.deepStrictEqual([rates.series(), rates.now()], [[100, 100, 0], 300 / 4])
+    // Of the last minute, and of no time in which nothing could grow.
+    for (const [atMs, count] of [[34_000, 305], [64_000, 605], [94_000, 905]] as const) rates.note(atMs, count)
+    assert.strictEqual(rates.now(), 600 / 60)
+    rates.note(194_000, 1405)
+    assert.strictEqual(rates.now(), 500 / 100)
+    rates.note(200_000, 905, true)
+    assert.strictEqual(rates.now(), 0)
+    rates.note(202_000, 1105)
+    assert.strictEqual(rates.now(), 100)
   })
 })
