@@ -32,6 +32,7 @@ describe("a field that is written twice", () => {
     assert.deepStrictEqual(plain(`${plainBody},"items":[{"b":1},{"b":1,"b":2}]`), [7, refused("b")])
     assert.deepStrictEqual(plain(`${plainBody},"__proto__":1,"__proto__":2`), [7, refused("__proto__")])
     assert.deepStrictEqual(plain(`${plainBody},"":1,"":2`), [7, refused("")])
+    for (const text of ["c:\\\\", "say \\\"no\\\"", "c:\\\\\\\"", "\\\\\\\\"]) assert.deepStrictEqual(plain(`${plainBody},"path":"${text}","note":1,"note":2`), [7, refused("note")], text)
     assert.deepStrictEqual(plain(`${plainBody},"other":"customer_id","more":["seq"],"note":1,"note":2`), [7, refused("note")], "a value is no name")
     assert.deepStrictEqual(plain(`${plainBody},"other":null,"more":[null],"note":1,"note":null`), [7, refused("note")])
   })
