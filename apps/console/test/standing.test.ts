@@ -165,12 +165,15 @@ layer(world(locked), { timeout: 60_000, excludeTestServices: true })("how a run 
       yield* openCap
       const api = yield* client
       const registry = yield* RunRegistry
+      const book = yield* WorkerBook
       const { requests } = yield* planned("quick", 20)
       // Planned long ago, begun ten seconds ago: ten rows in ten seconds.
       yield* DatabaseClock.advance("1 hour")
       const fromMs = Date.now()
       for (const request of requests.slice(0, 10)) yield* pays(request)
       yield* DatabaseClock.advance("10 seconds")
+      yield* book.beat({ worker: "runner-5", host: "h", pid: 5, serves: "runs, 4 workers", version: "1" })
+      yield* shown("quick", ({ abandoned }) => abandoned === null)
       const rate = (test: (perSecond: number) => boolean) => Effect.repeat(api.runs.view({ params: { runId: "quick" } }), { until: ({ settledPerSecond }) => test(settledPerSecond) })
       const settled = ({ groups }: RunView) => groups.reduce((sum, { settledLastMinute }) => sum + settledLastMinute, 0)
       const view = yield* rate((now) => now > 0)
@@ -184,7 +187,8 @@ layer(world(locked), { timeout: 60_000, excludeTestServices: true })("how a run 
       yield* rate((now) => now === 0)
       yield* pays(requests[10]!)
       assert.strictEqual(settled(yield* rate((now) => now > 0)), 1)
-    }))
+      yield* book.leave("runner-5")
+    }).pipe(Effect.provide(ConsoleStores.layer)))
 
   it.effect("runs beyond the first page are reached, and those that are not over stand on it however old they are", () =>
     Effect.gen(function*() {
