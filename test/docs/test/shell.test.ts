@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { postgresUrl, postgresUrlEmpty } from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
-import { Effect, Redacted } from "effect"
+import { Effect, Random, Redacted } from "effect"
 import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
@@ -39,11 +39,14 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+/** A port below those that the system gives to whoever connects: until a page comes to use it, nobody else is given it. */
+const freePort: Effect.Effect<number> = Effect.gen(function*() {
+  const port = yield* Random.nextIntBetween(20_000, 32_000)
+  const isFree = yield* Effect.callback<boolean>((resume) => {
+    const server = createServer().once("error", () => resume(Effect.succeed(false)))
+    server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(true))))
   })
+  return isFree ? port : yield* freePort
 })
 
 const bash = (script: string, env: Readonly<Record<string, string>>, cwd: string) =>
