@@ -1,0 +1,156 @@
+/**
+ * Two statements of the ledger at one row, where the second has looked at it before the first had written: each move asks again
+ * whether the row is still what it saw. PGlite has one connection, so that nothing of this can happen there.
+ */
+import { assert, layer } from "@effect/vitest"
+import { type ChargeKey, type ChargeRequest, type ClaimedCharge, Declined, Ledger, Processing, SpendCap, Succeeded } from "@purser/core"
+import { chargeFor } from "@purser/testkit/chargeFor"
+import { Effect, Exit, Layer } from "effect"
+import * as DatabaseClock from "../src/DatabaseClock.ts"
+import { PgLedger } from "../src/PgLedger.ts"
+import { PgSpendCap } from "../src/PgSpendCap.ts"
+import * as TestDatabase from "../src/TestDatabase.ts"
+import { inTurn, untilWaiting, whileLocked } from "./support/inTurn.ts"
+
+const stores = Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer), TestDatabase.layerPostgres)
+/** Of another process: calls of one process may share a statement. */
+const theirs = Effect.map(Layer.build(Layer.fresh(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer))), (built) => ({
+  ledger: Ledger.pipe(Effect.provide(built)), cap: SpendCap.pipe(Effect.provide(built))
+}))
+const both = Effect.gen(function*() {
+  const built = yield* theirs
+  return { ours: yield* Ledger, theirs: yield* built.ledger }
+})
+
+const claim = (request: ChargeRequest, worker = "w1") =>
+  Effect.flatMap(Ledger, (ledger) => Effect.flatMap(ledger.claim(request, worker), (answer) =>
+    answer._tag === "Claimed" ? Effect.succeed(answer.charge) : Effect.die(new Error(`expected Claimed, got ${answer._tag}`))))
+const attached = Effect.fnUntraced(function*(request: ChargeRequest, paymentMethod: string | null = "pm_card_visa") {
+  const charge = yield* claim(request)
+  const { generation, lease } = charge
+  yield* (yield* Ledger).attach({ lease, generation, paymentIntentId: idOf(charge), paymentMethod })
+  return charge
+})
+const idOf = ({ lease }: ClaimedCharge) => `pi_${lease.chargeKey.slice(0, 8)}`
+const common = ({ lease }: ClaimedCharge) => ({ chargeKey: lease.chargeKey, alreadySettled: false })
+const paid = (charge: ClaimedCharge) => ({
+  lease: charge.lease, attempt: charge.attempt, paymentIntentId: idOf(charge),
+  outcome: new Succeeded({ ...common(charge), paymentIntentId: idOf(charge), chargeId: "ch_1", amountReceivedMinor: 1000 })
+})
+const refused = (charge: ClaimedCharge) => ({
+  lease: charge.lease, attempt: charge.attempt, paymentIntentId: idOf(charge),
+  outcome: new Declined({ ...common(charge), paymentIntentId: idOf(charge), code: "card_declined", declineCode: null, adviceCode: null, declinedChargeId: null, detail: "no" })
+})
+const find = (chargeKey: ChargeKey) => Effect.flatMap(Ledger, (ledger) => Effect.map(ledger.find(chargeKey), (row) => row!))
+const atRow = <A, E, R, B, F, S>({ lease }: ClaimedCharge, first: Effect.Effect<A, E, R>, second: Effect.Effect<B, F, S>) =>
+  inTurn("select 1 from purser.charges where charge_key = $1 for update", [lease.chargeKey], first, second)
+const runOut = DatabaseClock.advance("1 minute")
+
+layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row of PostgreSQL", (it) => {
+  it.effect("a claim takes no charge that was settled meanwhile", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("claim-settled", "2026-11"))
+    yield* runOut
+    const [, answer] = yield* atRow(charge, theirs.settle(paid(charge)), ours.claim(charge.request, "w2"))
+    assert.strictEqual(answer._tag, "AlreadySettled")
+  }))
+
+  it.effect("a claim takes no charge whose late holder has extended its lease", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("claim-extended", "2026-11"))
+    yield* runOut
+    const [extended, answer] = yield* atRow(charge, theirs.extend(charge.lease), ours.claim(charge.request, "w2"))
+    assert.deepStrictEqual([extended, answer._tag], [true, "InProgress"])
+  }))
+
+  it.effect("two claims of a charge that ran out give it to one", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("claim-twice", "2026-11"))
+    yield* runOut
+    const answers = yield* atRow(charge, theirs.claim(charge.request, "w2"), ours.claim(charge.request, "w3"))
+    assert.deepStrictEqual(answers.map(({ _tag }) => _tag), ["Claimed", "InProgress"])
+  }))
+
+  it.effect("an attach does not take a paid charge back to work", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("attach-paid", "2026-11", { paymentMethod: null }), null)
+    const frozen = { lease: charge.lease, generation: 1, paymentIntentId: idOf(charge), paymentMethod: "pm_late" }
+    yield* atRow(charge, theirs.settle(paid(charge)), ours.attach(frozen))
+    assert.strictEqual((yield* find(charge.lease.chargeKey)).state, "succeeded")
+  }))
+
+  it.effect("a decline does not overwrite a payment", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("decline-paid", "2026-11"))
+    const [, answer] = yield* atRow(charge, theirs.settle(paid(charge)), ours.settle(refused(charge)))
+    assert.deepStrictEqual([answer._tag, (yield* find(charge.lease.chargeKey)).state], ["Recorded", "succeeded"])
+  }))
+
+  it.effect("what was taken over is neither extended nor handed back by who held it", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    for (const [name, late] of [
+      ["extend", (charge: ClaimedCharge) => ours.extend(charge.lease)],
+      ["hand-back", (charge: ClaimedCharge) => Effect.as(ours.handBack(charge.lease, 0, "late"), false)]
+    ] as const) {
+      const charge = yield* attached(chargeFor(`taken-${name}`, "2026-11"))
+      yield* runOut
+      const [taken, answer] = yield* atRow(charge, theirs.claim(charge.request, "w2"), late(charge))
+      assert.deepStrictEqual([taken._tag, answer], ["Claimed", false])
+      assert.strictEqual((yield* ours.claim(charge.request, "w3"))._tag, "InProgress")
+      assert.strictEqual((yield* ours.events(charge.lease.chargeKey)).at(-1)!.detail, "taken over")
+    }
+    const settled = yield* attached(chargeFor("settled-extend", "2026-11"))
+    const [, extended] = yield* atRow(settled, theirs.settle(paid(settled)), ours.extend(settled.lease))
+    assert.isFalse(extended)
+  }))
+
+  it.effect("a canceled object is not replaced in a charge that came to wait meanwhile", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("renew-waiting", "2026-11"))
+    const outcome = new Processing({ ...common(charge), paymentIntentId: idOf(charge) })
+    const [, renewed] = yield* atRow(charge, theirs.settle({ ...paid(charge), outcome }), ours.renew({ lease: charge.lease, generation: 1, paymentIntentId: idOf(charge) }))
+    assert.deepStrictEqual([renewed, (yield* find(charge.lease.chargeKey)).state], [false, "processing"])
+  }))
+
+  it.effect("of two people who reopen a charge one does", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("reopened", "2026-11"))
+    yield* ours.settle(refused(charge))
+    const input = { chargeKeys: [charge.lease.chargeKey], from: ["declined"] as const, reason: "again" }
+    const moved = yield* atRow(charge, theirs.reopen({ ...input, actor: "ada" }), ours.reopen({ ...input, actor: "ben" }))
+    assert.deepStrictEqual([...moved, (yield* find(charge.lease.chargeKey)).attempt], [1, 0, 2])
+  }))
+
+  it.effect("a sweep does not wait for a row in other hands, and takes the others; the next one takes it", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charges = yield* Effect.forEach(["a", "b", "c"], (name) => attached(chargeFor(`swept-${name}`, "2026-12")))
+    yield* runOut
+    const keys = new Set<ChargeKey>(charges.map(({ lease }) => lease.chargeKey))
+    const sweep = (ledger: typeof ours) => Effect.map(ledger.takeExpired("s", 1000), (taken) =>
+      taken.filter(({ lease }) => keys.has(lease.chargeKey)).map(({ lease }) => lease.chargeKey).toSorted())
+    const held = charges[1]!.lease.chargeKey
+    const answer = yield* whileLocked("select 1 from purser.charges where charge_key = $1 for update", [held],
+      Effect.raceFirst(sweep(ours), Effect.as(untilWaiting(1), "waits")))
+    assert.deepStrictEqual(answer, [...keys].filter((key) => key !== held).toSorted())
+    assert.deepStrictEqual(yield* sweep(theirs), [held])
+  }))
+
+  it.effect("two processes that wait for one cap take together what fits", () => Effect.gen(function*() {
+    const cap = yield* SpendCap
+    const other = yield* (yield* theirs).cap
+    const requests = ["a", "b"].map((name) => chargeFor(`cap-${name}`, "2027-01"))
+    const [a, b] = requests.map((request) => ({ ...request, chargeKey: request.chargeKey, attempt: 1, amountMinor: 1000 }))
+    yield* cap.open({ ...requests[0]!, expectedMinor: 1999n, headroomPercent: 100 })
+    const atCap = <A, E, R, B, F, S>(first: Effect.Effect<A, E, R>, second: Effect.Effect<B, F, S>) =>
+      inTurn("select 1 from purser.caps where billing_period = $1 for update", ["2027-01"], Effect.exit(first), Effect.exit(second))
+    const held = Effect.map(cap.report(requests[0]!.billingPeriod), ([report]) => [report!.reservedMinor, report!.reservations])
+    assert.deepStrictEqual((yield* atCap(other.reserve(a!), cap.reserve(b!))).map(Exit.isSuccess), [true, false])
+    assert.deepStrictEqual(yield* held, [1000n, 1])
+    assert.deepStrictEqual((yield* atCap(other.release(a!.chargeKey, 1), cap.release(a!.chargeKey, 1))).map(Exit.isSuccess), [true, true])
+    assert.deepStrictEqual(yield* held, [0n, 0])
+    // A claim that takes its room at once had seen the room that the other one has taken meanwhile.
+    const [, claimed] = yield* atCap(other.reserve(a!), (yield* Ledger).claim(requests[1]!, "w1", { room: true }))
+    assert.isTrue(Exit.isSuccess(claimed) && claimed.value._tag === "Claimed" && claimed.value.hasRoom === false)
+    assert.deepStrictEqual(yield* held, [1000n, 1])
+  }))
+})
