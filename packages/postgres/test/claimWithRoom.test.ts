@@ -59,6 +59,23 @@ for (const [name, database] of TestDatabase.layers) {
         assert.deepStrictEqual(trail.map(({ to }) => to), ["claimed"])
       }))
 
+    it.effect("is taken under each of many caps for itself: of every namespace, period and currency in one batch", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const scopes = ["room", "room@acct_2"].flatMap((namespace) => ["2026-08", "2026-09"].flatMap((period) => ["usd", "eur", "jpy"].map((currency) => ({ namespace, period, currency }))))
+        const requests = scopes.flatMap(({ currency, namespace, period }, index) =>
+          ["a", "b", "c"].map((name) => chargeFor(`${name}-${currency}`, period, { namespace, currency, amountMinor: 100 + index })))
+        // Every second cap is too small for what its batch asks for.
+        const fits = (place: number) => Math.floor(place / 3) % 2 === 0
+        yield* Effect.forEach(requests.filter((_, place) => place % 3 === 0), (request, index) => openCap(request, fits(index * 3) ? 1_000_000n : 99n))
+        assert.deepStrictEqual(yield* rooms(requests), requests.map((_, place) => fits(place)))
+        const held = Effect.map(cap.report(), (reports) => requests.filter((_, place) => place % 3 === 0).map(({ billingPeriod, currency, namespace }) =>
+          reports.filter((one) => one.namespace === namespace && one.billingPeriod === billingPeriod && one.currency === currency).map((one) => [one.reservedMinor, one.reservations])))
+        assert.deepStrictEqual(yield* held, scopes.map((_, index) => [fits(index * 3) ? [BigInt(3 * (100 + index)), 3] : [0n, 0]]))
+        yield* Effect.forEach(requests, ({ chargeKey }) => cap.release(chargeKey, 1), { concurrency: "unbounded" })
+        assert.deepStrictEqual(yield* held, scopes.map(() => [[0n, 0]]))
+      }))
+
     it.effect("that is held already is not taken twice", () =>
       Effect.gen(function*() {
         const cap = yield* SpendCap

@@ -4,14 +4,13 @@ import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer, Result, Schema } from "effect"
 
 const currency = Schema.decodeSync(Currency)
-const namespace = "cap-suite"
 
-const scopeOf = (period: string, of = "usd"): CapScope => ({
+const scopeOf = (period: string, of = "usd", namespace = "cap-suite"): CapScope => ({
   namespace,
   billingPeriod: Result.getOrThrow(parsePeriod(period)) as BillingPeriod,
   currency: currency(of)
 })
-const keyOf = (scope: CapScope, customerId: string): ChargeKey => chargeKeyOf({ namespace, customerId, billingPeriod: scope.billingPeriod })
+const keyOf = (scope: CapScope, customerId: string): ChargeKey => chargeKeyOf({ namespace: scope.namespace, customerId, billingPeriod: scope.billingPeriod })
 const wish = (scope: CapScope, customerId: string, amountMinor: number, attempt = 1) => ({
   ...scope, chargeKey: keyOf(scope, customerId), attempt, amountMinor
 })
@@ -30,6 +29,12 @@ const held = Effect.fnUntraced(function*(scope: CapScope) {
   const { reservations, reservedMinor } = yield* reportOf(scope)
   return [reservedMinor, reservations] as const
 })
+
+/** Caps that differ from each other in one part of their name at the least, in two periods of this test. */
+const manyScopes = (periods: ReadonlyArray<string>) =>
+  ["cap-suite", "cap-suite@acct_2"].flatMap((namespace) => periods.flatMap((period) => ["usd", "eur", "jpy"].map((of) => scopeOf(period, of, namespace))))
+const all = <A, B, E, R>(of: ReadonlyArray<A>, call: (one: A, index: number) => Effect.Effect<B, E, R>) =>
+  Effect.all(of.map(call), { concurrency: "unbounded" })
 
 /** Runs the suite against a cap; the layer is built once. */
 export const suite = <E>(name: string, layer: Layer.Layer<SpendCap, E>): void =>
@@ -226,6 +231,51 @@ export const suite = <E>(name: string, layer: Layer.Layer<SpendCap, E>): void =>
         const reports = (yield* cap.report(usd.billingPeriod)).toSorted((a, b) => a.currency.localeCompare(b.currency))
         assert.deepStrictEqual(reports.map((one) => [one.currency, one.reservedMinor]), [["eur", 50n], ["usd", 100n]])
         assert.isTrue((yield* cap.report()).length >= 3)
+      }))
+
+    it.effect("counts what one batch takes, gives back and forces under each of many caps", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const scopes = manyScopes(["2002-05", "2002-06"])
+        // No two caps hold the same, so that room which goes to the wrong one shows.
+        const unit = (index: number) => 10 ** (index % 6) * (1 + Math.floor(index / 6))
+        const standing = Effect.forEach(scopes, held)
+        const name = (index: number, what: string) => `${what}-${index}`
+        yield* all(scopes, (scope, index) => open(scope, BigInt(5 * unit(index))))
+        const taken = yield* all([...scopes, ...scopes, ...scopes], (scope, place) =>
+          Effect.result(cap.reserve(wish(scope, name(place, "many"), 2 * unit(place % scopes.length)))))
+        assert.deepStrictEqual(taken.map(Result.isSuccess), taken.map((_, place) => place < 2 * scopes.length))
+        assert.deepStrictEqual(yield* standing, scopes.map((_, index) => [BigInt(4 * unit(index)), 2] as const))
+
+        yield* all(scopes, (scope, index) => index % 3 === 0 ? cap.release(keyOf(scope, name(index, "many")), 1) : Effect.void)
+        const left = (index: number) => index % 3 === 0 ? 2 : 4
+        assert.deepStrictEqual(yield* standing, scopes.map((_, index) => [BigInt(left(index) * unit(index)), left(index) / 2] as const))
+
+        const over = yield* all(scopes, (scope, index) => cap.reserveByForce(wish(scope, name(index, "forced"), 3 * unit(index))))
+        assert.deepStrictEqual(over, scopes.map((_, index) => BigInt(Math.max(0, left(index) + 3 - 5) * unit(index))))
+        assert.deepStrictEqual(yield* standing, scopes.map((_, index) => [BigInt((left(index) + 3) * unit(index)), left(index) / 2 + 1] as const))
+
+        yield* all(scopes.flatMap((scope, index) => [0, 1].map((round) => keyOf(scope, name(index + round * scopes.length, "many"))).concat(keyOf(scope, name(index, "forced")))),
+          (key) => cap.release(key, 1))
+        assert.deepStrictEqual(yield* standing, scopes.map(() => [0n, 0] as const))
+      }))
+
+    it.effect("is raised, closed and opened again without a word to the caps beside it", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const scopes = manyScopes(["2002-07", "2002-08"])
+        yield* all(scopes, (scope) => open(scope, 100n))
+        const apart = Effect.map(Effect.forEach(scopes, reportOf), (reports) => reports.filter(({ capMinor, closed }) => capMinor !== 100n || closed)
+          .map(({ billingPeriod, capMinor, closed, currency, namespace }) => ({ namespace, billingPeriod, currency, capMinor, closed })))
+        for (const scope of scopes) {
+          const act = { ...scope, actor: "ada", reason: "test" }
+          yield* cap.raise({ ...act, expectedMinor: 200n, headroomPercent: 100 })
+          yield* cap.close(scope)
+          assert.deepStrictEqual(yield* apart, [{ ...scope, capMinor: 200n, closed: true }])
+          yield* cap.reopen(act)
+          assert.deepStrictEqual(yield* apart, [{ ...scope, capMinor: 200n, closed: false }])
+          yield* cap.raise({ ...act, expectedMinor: 100n, headroomPercent: 100 })
+        }
       }))
 
     it.effect("adds beyond what a floating point number holds", () =>
