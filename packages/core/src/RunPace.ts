@@ -9,7 +9,7 @@ const windowMs = 60_000
 /** Less says more of chance than of speed. */
 const leastMs = 1000
 
-/** The reckoning. */
+/** How many rows settle a second, of what time that is, and when the rest is done. */
 export const RunPace = {
   /** The longest time that a rate is taken over. */
   windowMs,

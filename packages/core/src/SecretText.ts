@@ -6,7 +6,7 @@
 import { Config, Context, Effect, Layer, Option, Redacted, Result } from "effect"
 
 /** What stands in its place. */
-export const hiddenSecret = "[secret]"
+const hiddenSecret = "[secret]"
 
 /** Shorter ones are words that occur anywhere. */
 const knownMin = 8
