@@ -230,7 +230,8 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   }
 
   const writer = makeSocketWriter({
-    send: (frames) => "send" in socket ? socket.send(frames.length === 1 ? frames[0]! : [...frames]) : Promise.reject(new Error("a socket of this kind does not send")),
+    // The addon takes the list apart and keeps nothing of it.
+    send: (frames) => "send" in socket ? socket.send(frames.length === 1 ? frames[0]! : frames as Array<string | Uint8Array>) : Promise.reject(new Error("a socket of this kind does not send")),
     isClosed: () => socket.closed,
     againMax: Math.floor(options.sendTimeoutMs / sendTurnMs),
     errorOf: (error) => sendError(error, label, socket.closed, options.settings.highWaterMark)

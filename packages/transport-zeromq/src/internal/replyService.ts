@@ -59,10 +59,18 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 const decodeText = (body: Frames[number]) =>
   Result.try({ try: () => utf8.decode(body), catch: () => new MalformedMessage({ detail: "not UTF-8", field: null }) })
 
+/** What nobody can serve, and why. */
+interface Letter {
+  readonly body: Frames
+  readonly reason: TransportErrorReason
+}
+const noLetters: ReadonlyArray<Letter> = []
+
 /** What of a frame nobody can serve: of a joined one its bad items alone, unless there are more of them than a frame should have. */
-const unreadOf = <Req, Reply>({ items, malformed }: ReplyCall<Req, Reply>, payload: Frames): ReadonlyArray<{ readonly body: Frames; readonly reason: TransportErrorReason }> => {
+const unreadOf = <Req, Reply>({ items, malformed }: ReplyCall<Req, Reply>, payload: Frames): ReadonlyArray<Letter> => {
   if (malformed !== undefined) return [{ body: payload, reason: malformed }]
-  const letters: Array<{ readonly body: Frames; readonly reason: TransportErrorReason }> = []
+  if (items.every(({ request }) => Result.isSuccess(request))) return noLetters
+  const letters: Array<Letter> = []
   for (const { request, source } of items) {
     if (Result.isSuccess(request)) continue
     const { reason } = request.failure

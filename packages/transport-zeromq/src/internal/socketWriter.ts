@@ -40,22 +40,22 @@ export const makeSocketWriter = ({ againMax, errorOf, isClosed, send }: SocketWr
   let busy = false
   let onIdle: Array<() => void> = []
 
+  const failed = (frames: OutgoingFrames, posted: Posted, again: number, error: NativeError): boolean => {
+    if (error.code === "EAGAIN" && again > 0 && !isClosed()) return begin(frames, posted, again - 1)
+    posted(errorOf(error))
+    return false
+  }
   /** Begins to send, or tells at once that it cannot. */
   const begin = (frames: OutgoingFrames, posted: Posted, again: number): boolean => {
-    const failed = (error: NativeError): boolean => {
-      if (error.code === "EAGAIN" && again > 0 && !isClosed()) return begin(frames, posted, again - 1)
-      posted(errorOf(error))
-      return false
-    }
     const sending = Result.try({ try: () => send(frames), catch: nativeError })
-    if (Result.isFailure(sending)) return failed(sending.failure)
+    if (Result.isFailure(sending)) return failed(frames, posted, again, sending.failure)
     sending.success.then(
       () => {
         posted(undefined)
         next()
       },
       (error: unknown) => {
-        if (!failed(nativeError(error))) next()
+        if (!failed(frames, posted, again, nativeError(error))) next()
       }
     )
     return true

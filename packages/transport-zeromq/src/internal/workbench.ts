@@ -115,8 +115,6 @@ export const makeWorkbench = <Req, Reply, A, E>(
     }
     const start = (job: Job<Req, Reply>): void => {
       const { ask, frame, request } = job
-      // Its sender has given up and asks again; doing the old request too would make a backlog endless.
-      if (clock.currentTimeMillisUnsafe() - frame.atMs > Math.max(0, ask.deadlineMs)) return refuse(job, new Backpressure({ endpoint: label, window: concurrency }))
       const effect = begun(app, request)
       // One that is done already needs no fiber.
       if (Exit.isExit(effect) && !traces) return ended(job, effect as Exit.Exit<A, E>)
@@ -139,7 +137,9 @@ export const makeWorkbench = <Req, Reply, A, E>(
       while (running.size < concurrency) {
         const job = waiting.take()
         if (job === undefined) return
-        start(job)
+        // Its sender has given up and asks again; doing the old request too would make a backlog endless.
+        if (clock.currentTimeMillisUnsafe() - job.frame.atMs > Math.max(0, job.ask.deadlineMs)) refuse(job, new Backpressure({ endpoint: label, window: concurrency }))
+        else start(job)
       }
     }
 
