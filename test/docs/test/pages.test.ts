@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { Language, Parser } from "web-tree-sitter"
 import { parseAllDocuments } from "yaml"
 import { commandHelp } from "../src/CliHelp.ts"
@@ -101,9 +101,8 @@ describe("the pages", () => {
   })
 
   it("show Go that keeps its grammar", async () => {
-    const grammarOf = createRequire(import.meta.url)
     await Parser.init()
-    const parser = new Parser().setLanguage(await Language.load(grammarOf.resolve("@vscode/tree-sitter-wasm/wasm/tree-sitter-go.wasm")))
+    const parser = new Parser().setLanguage(await Language.load(fileURLToPath(import.meta.resolve("@vscode/tree-sitter-wasm/wasm/tree-sitter-go.wasm"))))
     const isWhole = (text: string) => parser.parse(text)?.rootNode.hasError === false
     const go = blocks("go")
     assert.isAbove(go.length, 0)
