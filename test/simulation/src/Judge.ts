@@ -6,7 +6,7 @@ import { type ChargeOutcome, type ChargeRequest, movedNothing, type Ledger, type
 import type { StripeSimShape } from "@purser/stripe-sim"
 import { Effect } from "effect"
 import { chargeProblems, heldMinor } from "./History.ts"
-import type { PlannedCharge, Scenario } from "./Scenario.ts"
+import { isRetried, type PlannedCharge, type Scenario } from "./Scenario.ts"
 
 /** An answer that a client took for its own. */
 export interface Told {
@@ -79,7 +79,7 @@ export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenar
     for (const problem of chargeProblems({ record, events, payments, paidMinor: entriesOf(request).reduce((sum, { amountMinor }) => sum + amountMinor, 0) })) say(problem)
     neededMinor += heldMinor(record)
     const planned = scenario.charges[index]!
-    const retried = scenario.faults.some(({ kind }) => kind === "retryByPerson")
+    const retried = isRetried(scenario)
     if (isGood(planned) && fits && !retried && record.state !== "succeeded") say(`a good card and room enough, and ${record.state} (${JSON.stringify(record.outcome)})`)
     if (record.state === "rejected" && (fits || record.outcome?._tag !== "Rejected" || record.outcome.code !== "cap_exceeded")) say(`rejected without reason: ${JSON.stringify(record.outcome)}`)
     // A refusal of the customer's bank leaves a failed charge at Stripe; one that is recorded without it was never given.

@@ -30,6 +30,7 @@ export interface Mutant {
   readonly gateway?: (gateway: ChargeGateway["Service"], tools: Tools) => ChargeGateway["Service"]
   readonly handler?: (handler: ChargeHandler, tools: Tools) => ChargeHandler
   readonly saysRoomAnyway?: boolean
+  readonly takesUndoneForDone?: boolean
   readonly takesAnyReply?: boolean
   readonly answersLastAsker?: boolean
 }

@@ -24,13 +24,27 @@ export interface PlannedCharge {
 export type SimFault =
   | { readonly kind: "store"; readonly nth: number; readonly how: "down" | "doubt" | "slow"; readonly ms: number }
   | { readonly kind: "storeAway"; readonly atMs: number; readonly forMs: number; readonly doubt: boolean }
+  /** The database undoes the statement, and again when it is sent anew, `times` times in all (40001). */
+  | { readonly kind: "serialization"; readonly nth: number; readonly times: number }
+  /**
+   * The database's server dies, and its standby takes over. The first `underWay` calls that meet it were carried out, without an answer;
+   * who stood still meanwhile finds only afterwards that the connection leads nowhere.
+   */
+  | { readonly kind: "failover"; readonly atMs: number; readonly forMs: number; readonly underWay: number }
   | { readonly kind: "stripe"; readonly fault: StripeFault }
   | { readonly kind: "stripeAway"; readonly atMs: number; readonly forMs: number }
   | { readonly kind: "message"; readonly direction: "request" | "reply"; readonly nth: number; readonly fate: "lose" | "repeat" | "delay" | "astray"; readonly ms: number }
   | { readonly kind: "partition"; readonly atMs: number; readonly forMs: number; readonly client: number }
   | { readonly kind: "clientRestart"; readonly atMs: number; readonly client: number }
   | { readonly kind: "kill"; readonly place: FaultPlace; readonly nth: number; readonly downMs: number }
-  | { readonly kind: "freeze"; readonly place: FaultPlace; readonly nth: number; readonly forMs: number }
+  /** With `retried` a person has all declined charges tried again, so long after the process stood still. */
+  | {
+    readonly kind: "freeze"
+    readonly place: FaultPlace
+    readonly nth: number
+    readonly forMs: number
+    readonly retried?: { readonly afterMs: number; readonly paymentMethod: string | null }
+  }
   | { readonly kind: "stop"; readonly atMs: number; readonly worker: number; readonly downMs: number }
   | { readonly kind: "night"; readonly atMs: number; readonly forMs: number }
   | { readonly kind: "cancelInDashboard"; readonly nth: number; readonly afterMs: number }
@@ -155,6 +169,30 @@ const faultOf = (rng: Rng, world: World): SimFault => {
   throw new Error("Bug: the weights of the faults do not add up")
 }
 
+/** What was thought of after worlds had become known by their seeds comes from branches of its own, so that it moves nothing else. */
+const addedFaults = (seed: string): ReadonlyArray<SimFault> => {
+  const store = rngOf(seed).branch("store")
+  const late = rngOf(seed).branch("late release")
+  return [
+    ...(store.chance(0.3)
+      ? Array.from({ length: store.between(1, 3) }, (): SimFault => ({ kind: "serialization", nth: store.between(1, 40), times: store.pick([1, 3, 8, 9, 20]) }))
+      : []),
+    ...(store.chance(0.15) ? [{ kind: "failover", atMs: timeOf(store), forMs: store.pick([500, 10_000, minute]), underWay: store.between(0, 3) } as const] : []),
+    ...(late.chance(0.15)
+      ? [{
+        kind: "freeze",
+        place: late.pick(["after-confirm", "after-settle", "after-settle"] as const),
+        nth: late.between(1, 3),
+        forMs: late.pick([20_000, 2 * minute]),
+        retried: { afterMs: late.pick([100, 5000]), paymentMethod: late.pick(["pm_card_visa", "pm_card_visa", null]) }
+      } as const]
+      : [])
+  ]
+}
+
+/** Whether a person has declined charges tried again. */
+export const isRetried = ({ faults }: Scenario): boolean => faults.some((fault) => fault.kind === "retryByPerson" || (fault.kind === "freeze" && fault.retried !== undefined))
+
 /** The world of a seed. */
 export const scenarioOf = (seed: string): Scenario => {
   const rng = rngOf(seed).branch("scenario")
@@ -174,6 +212,6 @@ export const scenarioOf = (seed: string): Scenario => {
     outageAfter: rng.pick([3, 20]),
     planned: rng.chance(0.5),
     oneStore: rngOf(seed).branch("one store").chance(0.5),
-    faults: Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world))
+    faults: [...Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world)), ...addedFaults(seed)]
   }
 }

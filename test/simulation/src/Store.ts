@@ -3,16 +3,31 @@
  * carried out, and its caller is told that the store is away.
  */
 import { CapUnavailable, type Ledger, LedgerError, LedgerUnavailable, type SpendCap, SpendCapError } from "@purser/core"
+import { retryRolledBack } from "@purser/postgres/RolledBack"
 import { Effect } from "effect"
+import { SqlError } from "effect/sql"
 import type { Process } from "./Process.ts"
 import type { Storm } from "./Storm.ts"
 
 type LedgerShape = Ledger["Service"]
 type CapShape = SpendCap["Service"]
 
-const struck = <E>(storm: Storm, who: string, operation: string, away: E) => <A, E2>(asked: Effect.Effect<A, E2>): Effect.Effect<A, E | E2> =>
+const undone = new SqlError.SqlError({ reason: new SqlError.SerializationError({ cause: null, message: "could not serialize access due to concurrent update", operation: "query" }) })
+
+/** The statement is undone so many times before it is carried out; how often it is sent again is the rule of the SQL drivers themselves. */
+const afterConflicts = <A, E>(call: Effect.Effect<A, E>, times: number) => {
+  let left = times
+  return retryRolledBack(Effect.suspend(() => left-- > 0 ? Effect.delay(Effect.fail(undone), 2) : Effect.result(call)))
+}
+
+/** What the driver of a planted bug answers for a statement that was undone. */
+interface Believed<A> {
+  readonly value: A
+}
+
+const struck = <E>(storm: Storm, who: string, operation: string, away: E) => <A, E2>(asked: Effect.Effect<A, E2>, believed?: Believed<A>): Effect.Effect<A, E | E2> =>
   Effect.suspend(() => {
-    const fault = storm.atStore()
+    const fault = storm.atStore(who)
     const call = Effect.onExit(asked, (exit) => Effect.sync(() => storm.tell(who, operation, exit._tag === "Success" ? exit.value ?? null : exit._tag)))
     if (fault !== undefined) storm.tell(who, `${operation} meets ${fault.how}`)
     switch (fault?.how) {
@@ -24,6 +39,9 @@ const struck = <E>(storm: Storm, who: string, operation: string, away: E) => <A,
         return call.pipe(Effect.andThen(Effect.delay(Effect.fail(away), fault.ms)))
       case "slow":
         return Effect.delay(call, fault.ms)
+      case "undone":
+        if (believed !== undefined) return Effect.delay(Effect.succeed(believed.value), 2)
+        return afterConflicts(call, fault.times).pipe(Effect.mapError(() => away), Effect.flatMap(Effect.fromResult))
     }
   })
 
@@ -82,16 +100,23 @@ export const ledgerOf = (process: Process, storm: Storm, ledger: LedgerShape, sa
   }
 }
 
+/** How the cap of a process stands to its ledger, and the bug that its driver may have. */
+export interface CapPlace {
+  readonly isSameStore: boolean
+  readonly takesUndoneForDone: boolean
+}
+
 /** The cap of a process. */
-export const capOf = (process: Process, storm: Storm, cap: CapShape, isSameStore: boolean): CapShape => {
-  const reach = (operation: string) => <A>(call: Effect.Effect<A, SpendCapError>) =>
-    process.outside(struck(storm, process.name, operation, new SpendCapError({ reason: new CapUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
+export const capOf = (process: Process, storm: Storm, cap: CapShape, { isSameStore, takesUndoneForDone }: CapPlace): CapShape => {
+  const reach = (operation: string) => <A>(call: Effect.Effect<A, SpendCapError>, believed?: Believed<A>) =>
+    process.outside(struck(storm, process.name, operation, new SpendCapError({ reason: new CapUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call, believed))
+  const write = (operation: string) => (call: Effect.Effect<void, SpendCapError>) => reach(operation)(call, takesUndoneForDone ? { value: undefined } : undefined)
   return {
     ...(isSameStore ? { store: storm } : {}),
     open: (input) => reach("open")(cap.open(input)),
-    reserve: (input) => reach(`reserve ${input.chargeKey.slice(0, 6)} ${input.attempt}`)(cap.reserve(input)),
+    reserve: (input) => write(`reserve ${input.chargeKey.slice(0, 6)} ${input.attempt}`)(cap.reserve(input)),
     reserveByForce: (input) => reach("reserveByForce")(cap.reserveByForce(input)),
-    release: (chargeKey, attempt) => reach(`release ${chargeKey.slice(0, 6)} ${attempt}`)(cap.release(chargeKey, attempt)),
+    release: (chargeKey, attempt) => write(`release ${chargeKey.slice(0, 6)} ${attempt}`)(cap.release(chargeKey, attempt)),
     raise: (input) => reach("raise")(cap.raise(input)),
     close: (scope) => reach("close")(cap.close(scope)),
     reopen: (input) => reach("reopen")(cap.reopen(input)),

@@ -9,6 +9,11 @@ import type { Scenario, SimFault } from "./Scenario.ts"
 
 type Of<K extends SimFault["kind"]> = Extract<SimFault, { readonly kind: K }>
 
+/** What happens to one call of the store; of `undone` the driver sends it again as often as its own rule says. */
+export type StoreFate =
+  | { readonly how: "down" | "doubt" | "slow"; readonly ms: number }
+  | { readonly how: "undone"; readonly times: number }
+
 /** Asked at every event. */
 export class Storm {
   over = false
@@ -16,6 +21,8 @@ export class Storm {
   readonly lines: Array<string> = []
   private readonly isTold: boolean
   private readonly counts = new Map<string, number>()
+  /** Since when each process has its connection to the store. */
+  private readonly connectedMs = new Map<string, number>()
   private readonly kernel: Kernel
   private readonly faults: ReadonlyArray<SimFault>
 
@@ -55,11 +62,28 @@ export class Storm {
     return this.over ? undefined : faults.find(({ nth }) => nth === count)
   }
 
-  /** What happens to this call of the store. */
-  atStore(): { readonly how: "down" | "doubt" | "slow"; readonly ms: number } | undefined {
+  /** What happens to this call of the store, by a process. */
+  atStore(who: string): StoreFate | undefined {
     const struck = this.strikes("store", this.of("store"))
+    const undone = this.strikes("statement", this.of("serialization"))
     const away = this.open(this.of("storeAway"))
-    return away === undefined ? struck : { how: away.doubt ? "doubt" : "down", ms: 10 }
+    if (away !== undefined) return { how: away.doubt ? "doubt" : "down", ms: 10 }
+    return this.atFailover(who) ?? struck ?? (undone === undefined ? undefined : { how: "undone", times: undone.times })
+  }
+
+  private atFailover(who: string): StoreFate | undefined {
+    if (this.over) return undefined
+    const sinceMs = this.connectedMs.get(who)
+    for (const { atMs, forMs, underWay } of this.of("failover")) {
+      const backMs = atMs + forMs
+      const isAway = atMs <= this.nowMs && this.nowMs < backMs
+      const leadsNowhere = sinceMs !== undefined && sinceMs < atMs && backMs <= this.nowMs
+      if (!isAway && !leadsNowhere) continue
+      this.connectedMs.delete(who)
+      return { how: isAway && this.count(`failover ${atMs}`) <= underWay ? "doubt" : "down", ms: 10 }
+    }
+    if (sinceMs === undefined) this.connectedMs.set(who, this.nowMs)
+    return undefined
   }
 
   stripeIsAway(): boolean {

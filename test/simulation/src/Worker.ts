@@ -32,6 +32,8 @@ export interface Shared {
   readonly mutant: Mutant | undefined
   readonly tools: Tools
   readonly violations: Array<string>
+  /** A person has all that was declined tried again. */
+  readonly retryByPerson: (paymentMethod: string | null) => Effect.Effect<void>
 }
 
 /** One worker's place: its present life, and how another one begins. */
@@ -124,6 +126,8 @@ export class Worker {
       if (fault?.kind === "freeze") {
         process.freeze()
         forkIn(this.shared.kernel, Effect.andThen(Effect.sleep(fault.forMs), Effect.sync(() => process.wake())))
+        const { retried } = fault
+        if (retried !== undefined) forkIn(this.shared.kernel, Effect.delay(this.shared.retryByPerson(retried.paymentMethod), retried.afterMs))
       }
       return process.pass
     })
@@ -140,7 +144,7 @@ export class Worker {
       Layer.provide(ChargePipeline.layer),
       Layer.provide(Layer.mergeAll(
         Layer.succeed(Ledger, ledgerOf(process, storm, this.ledger, scenario.oneStore ? { cap: this.cap, saysRoomAnyway: mutant?.saysRoomAnyway === true } : undefined)),
-        Layer.succeed(SpendCap, capOf(process, storm, this.cap, scenario.oneStore)),
+        Layer.succeed(SpendCap, capOf(process, storm, this.cap, { isSameStore: scenario.oneStore, takesUndoneForDone: mutant?.takesUndoneForDone === true })),
         Layer.succeed(ChargeGateway, this.gateway!),
         Layer.succeed(ChargePause, pause),
         Layer.succeed(FaultPoint, this.place),

@@ -61,8 +61,16 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     Layer.orDie
   )), BillingRun)
   yield* openBooks(scenario, requests, cap, run)
+  const retryByPerson = (paymentMethod: string | null) =>
+    Effect.asVoid(Effect.orDie(ledger.reopen({
+      chargeKeys: requests.map(({ chargeKey }) => chargeKey),
+      from: ["declined", "requires_action"],
+      actor: "a person",
+      reason: "asked to",
+      ...(paymentMethod === null ? {} : { paymentMethod })
+    })))
   const workers = yield* makeWorkers({
-    kernel, storm, scenario, network, sim, ledger, cap, mutant, violations,
+    retryByPerson, kernel, storm, scenario, network, sim, ledger, cap, mutant, violations,
     pause: Context.get(stores, ChargePause),
     tools: { rng: rng.branch("mutant"), ledger, cap, sim }
   })
@@ -88,7 +96,7 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     // Whoever started the run starts it again until nothing is open.
     yield* Effect.forkChild(Effect.forever(Effect.andThen(Effect.orDie(run.dispatch({ runId, concurrency: 3 })), Effect.sleep(600_000))))
   }
-  yield* weather(storm, workers, network, requests, ledger)
+  yield* weather(storm, workers, network, retryByPerson)
 
   yield* Effect.sleep(Math.max(2 * stormMs, ...storm.of("night").map(({ atMs, forMs }) => atMs + forMs + stormMs)))
   storm.over = true
@@ -152,20 +160,13 @@ const digestOf = (text: string): string => {
 
 /** What comes at its time. */
 const weather = Effect.fnUntraced(function*(
-  storm: Storm, workers: ReadonlyArray<Worker>, network: Network, requests: ReadonlyArray<ChargeRequest>, ledger: Ledger["Service"]
+  storm: Storm, workers: ReadonlyArray<Worker>, network: Network, retryByPerson: (paymentMethod: string | null) => Effect.Effect<void>
 ) {
   const at = (atMs: number, act: Effect.Effect<unknown>) => Effect.forkChild(Effect.delay(act, atMs))
   yield* Effect.forEach(storm.of("clientRestart"), ({ atMs, client }) => at(atMs, Effect.sync(() => network.restart(client))))
   yield* Effect.forEach(storm.of("stop"), ({ atMs, downMs, worker }) => at(atMs, Effect.sync(() => workers[worker]!.stop(downMs))))
   yield* Effect.forEach(storm.of("night"), ({ atMs, forMs }) => at(atMs, Effect.sync(() => workers.forEach((worker) => worker.kill(forMs)))))
-  yield* Effect.forEach(storm.of("retryByPerson"), ({ atMs, paymentMethod }) =>
-    at(atMs, Effect.orDie(ledger.reopen({
-      chargeKeys: requests.map(({ chargeKey }) => chargeKey),
-      from: ["declined", "requires_action"],
-      actor: "a person",
-      reason: "asked to",
-      ...(paymentMethod === null ? {} : { paymentMethod })
-    }))))
+  yield* Effect.forEach(storm.of("retryByPerson"), ({ atMs, paymentMethod }) => at(atMs, retryByPerson(paymentMethod)))
 })
 
 /** Runs a scenario. What breaks the world itself is a violation too. */

@@ -45,10 +45,14 @@ export const shrink = async (scenario: Scenario, mutant?: Mutant, runsMax = 120)
   return best
 }
 
+/** The command that runs a seed again, with its planted bug where it had one. */
+export const commandOf = (seed: number | string, mutant?: Mutant): string =>
+  `pnpm simulate ${mutant === undefined ? "" : `--mutant ${JSON.stringify(mutant.name)} `}--seed ${seed}`
+
 /** How a person repeats and understands a failure. */
-export const describe = (seed: string, scenario: Scenario, shrunk: Scenario, violations: ReadonlyArray<string>): string =>
+export const describe = (seed: string, scenario: Scenario, shrunk: Scenario, violations: ReadonlyArray<string>, mutant?: Mutant): string =>
   [
-    `seed ${seed} fails: pnpm simulate --seed ${seed}`,
+    `seed ${seed} fails: ${commandOf(seed, mutant)}`,
     ...violations.map((violation) => `  ${violation}`),
     `${scenario.faults.length} faults and ${scenario.charges.length} charges; these are enough (${scenario.gateway}, idempotency ${scenario.idempotency ? "on" : "off"}, cap ${scenario.capMinor}):`,
     ...shrunk.faults.map((fault) => `  ${JSON.stringify(fault)}`),

@@ -7,7 +7,7 @@ import {
 } from "@purser/core"
 import { Clock, Effect } from "effect"
 import type { Mutant } from "./Mutant.ts"
-import type { Scenario } from "./Scenario.ts"
+import { isRetried, type Scenario } from "./Scenario.ts"
 
 const isOf = (gateway: Scenario["gateway"]) => (scenario: Scenario) => scenario.gateway === gateway
 const isTight = ({ capMinor, charges }: Scenario) => charges.reduce((sum, { amountMinor }) => sum + BigInt(amountMinor), 0n) > capMinor
@@ -180,6 +180,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     shows: /was paid under a cap of/,
     fits: isTight,
     cap: ({ cap }) => ({ ...cap, reserve: (input) => Effect.asVoid(cap.reserveByForce(input)) })
+  },
+  {
+    name: "a late release gives back the next attempt's room",
+    story: "room is given back for the charge, and not for the attempt that was declined",
+    within: 300,
+    shows: /was paid under a cap of|the cap holds/,
+    fits: isRetried,
+    cap: ({ cap }) => ({ ...cap, release: (chargeKey, attempt) => cap.release(chargeKey, attempt + 1) })
+  },
+  {
+    name: "undone taken for done",
+    story: "the store's driver swallows a serialization failure when room is taken or given back",
+    within: 300,
+    shows: /was paid under a cap of|the cap holds/,
+    fits: has("serialization"),
+    takesUndoneForDone: true
   },
   {
     name: "room taken anew by each delivery",

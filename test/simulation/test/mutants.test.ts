@@ -1,14 +1,15 @@
 /** The judge is judged: each planted bug is found within its number of seeds, by the violation that it must show. */
 import { assert, describe, it } from "vitest"
-import { describe as tell, hunt, shrink } from "../src/hunt.ts"
+import { commandOf, describe as tell, hunt, shrink } from "../src/hunt.ts"
 import { mutants } from "../src/mutants.ts"
 import { runScenario } from "../src/World.ts"
 
 describe("a planted bug is found", () => {
   for (const mutant of mutants) {
-    it(`${mutant.name}, within ${mutant.within} seeds`, { timeout: 600_000 }, async () => {
+    it(`${mutant.name}, within ${mutant.within} seeds`, { timeout: 600_000 }, async ({ annotate }) => {
       const found = await hunt(mutant)
       assert.isDefined(found)
+      await annotate(commandOf(found.seed, mutant))
       // The same world without the bug is sound: it is the bug that was found.
       assert.deepStrictEqual((await runScenario(found.scenario)).violations, [])
     })
@@ -20,8 +21,8 @@ describe("a planted bug is found", () => {
     assert.deepStrictEqual(await runScenario(found.scenario, mutant), found.verdict)
     const shrunk = await shrink(found.scenario, mutant)
     assert.strictEqual(shrunk.faults.length, 1)
-    const text = tell(String(found.seed), found.scenario, shrunk, found.verdict.violations)
-    assert.include(text, `pnpm simulate --seed ${found.seed}`)
+    const text = tell(String(found.seed), found.scenario, shrunk, found.verdict.violations, mutant)
+    assert.include(text, `pnpm simulate --mutant "settle on timeout" --seed ${found.seed}\n`)
     assert.include(text, JSON.stringify(shrunk.faults[0]))
   })
 })
