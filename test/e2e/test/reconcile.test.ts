@@ -25,13 +25,14 @@ const of = (customer: string, options: ChargeForOptions = {}) => {
   }
 }
 /** A day before the simulator's clock, which is real. */
-const reconcile = (options: Partial<ReconcileOptions> = {}) =>
+const reconcile = <R = never>(options: Partial<ReconcileOptions> = {}, meanwhile: (difference: Difference) => Effect.Effect<unknown, unknown, R> = () => Effect.void) =>
   Effect.gen(function*() {
+    const context = yield* Effect.context<R>()
     const found: Array<Difference> = []
     const nowMs = yield* (yield* StripeSim).nowMs
     const report = yield* (yield* Reconciler).reconcile(
       { billingPeriod: period, sinceMs: nowMs - 86_400_000, untilMs: nowMs + 60_000, dryRun: false, orphanAgeMs: 0, ...options },
-      (difference) => Effect.sync(() => void found.push(difference))
+      (difference) => Effect.andThen(Effect.sync(() => void found.push(difference)), Effect.provideContext(Effect.orDie(meanwhile(difference)), context))
     )
     return { report, found, kinds: found.map(({ kind, repaired }) => [kind, repaired]) }
   })
@@ -103,6 +104,27 @@ for (const [name, database] of databases) {
       assert.deepStrictEqual([yield* statusAtStripe(orphan), yield* statusAtStripe(declined)], ["canceled", "canceled"])
       assert.deepStrictEqual([(yield* row).state, yield* statusAtStripe((yield* row).paymentIntentId!)], ["succeeded", "succeeded"])
       assert.deepStrictEqual((yield* reconcile()).found, [])
+    }))
+
+    live("looks once more at the row before it gives an object up: one that a worker has attached meanwhile is left alone", Effect.gen(function*() {
+      const both = [of("renewed-a"), of("renewed-b")]
+      const orphans = yield* Effect.forEach(both, ({ request, run }) => Effect.gen(function*() {
+        yield* (yield* Crash).at("after-attach")
+        yield* Effect.exit(run)
+        return yield* intent(request)
+      }))
+      const ledger = yield* Ledger
+      const attachOrphan = Effect.fnUntraced(function*(at: number) {
+        const { paymentIntentId } = yield* both[at]!.row
+        const lease = { chargeKey: both[at]!.request.chargeKey, worker: "world", epoch: 1 }
+        assert.isTrue(yield* ledger.renew({ lease, generation: 1, paymentIntentId: paymentIntentId! }))
+        yield* ledger.attach({ lease, generation: 2, paymentIntentId: orphans[at]!, paymentMethod: "pm_card_visa" })
+      })
+      // Both were read as orphans; while the first is told, the row of the second comes to name its own.
+      let told = 0
+      const { found, kinds } = yield* reconcile({}, ({ objects }) => told++ > 0 ? Effect.void : attachOrphan(1 - orphans.indexOf(objects[0]!.id)))
+      assert.deepStrictEqual(kinds, [["orphan", "canceled"], ["orphan", null]])
+      assert.deepStrictEqual(yield* Effect.forEach(found, ({ objects }) => statusAtStripe(objects[0]!.id)), ["canceled", "requires_payment_method"])
     }))
 
     live("leaves the object alone that a worker has just made for a row without one", Effect.gen(function*() {
@@ -212,6 +234,9 @@ for (const [name, database] of databases) {
       const others = yield* intent(new ChargeRequest({ ...of("others").request, namespace: "other-ledger" }))
       const young = yield* reconcile({ orphanAgeMs: 3_600_000 })
       assert.deepStrictEqual(young.kinds.map(String), ["orphan,", "orphan,", "orphan,"])
+      const dry = yield* reconcile({ dryRun: true })
+      assert.deepStrictEqual([dry.kinds.filter(([, repaired]) => repaired === "canceled").length, dry.report.repaired, dry.report.remaining], [1, 0, 3])
+      assert.strictEqual(yield* statusAtStripe(forgotten), "requires_payment_method", "a dry run gives nothing up")
       const { found } = yield* reconcile()
       const said = new Map(found.map(({ detail, objects, repaired }) => [objects[0]!.id, [repaired, detail]]))
       assert.strictEqual(said.get(forgotten)![0], "canceled")
@@ -221,6 +246,22 @@ for (const [name, database] of databases) {
       assert.deepStrictEqual(yield* Effect.forEach([forgotten, vague, others], statusAtStripe), ["canceled", "requires_payment_method", "requires_payment_method"])
       assert.strictEqual((yield* of("forgotten").run)._tag, "Succeeded")
       assert.strictEqual(yield* payments(of("forgotten").request), 1)
+    }))
+
+    live("an unpaid object whose row comes to be while the list is gone through is left alone", Effect.gen(function*() {
+      yield* of("known").run
+      const both = [of("late-a"), of("late-b")]
+      const orphans = yield* Effect.forEach(both, ({ request }) => intent(request))
+      // A worker claims the charge of the second while the first is told.
+      let told = 0
+      const { found } = yield* reconcile({}, ({ objects }) =>
+        told++ > 0 ? Effect.void : Effect.gen(function*() {
+          yield* (yield* Crash).at("after-claim")
+          yield* Effect.exit(both[1 - orphans.indexOf(objects[0]!.id)]!.run)
+        }))
+      assert.deepStrictEqual(found.map(({ repaired }) => repaired), ["canceled", null])
+      assert.include(found[1]!.detail, "left alone: it changed meanwhile")
+      assert.strictEqual(yield* statusAtStripe(found[1]!.objects[0]!.id), "requires_payment_method")
     }))
 
     live("a payment that does not tell its whole identity, or lies about it, is listed and not taken in", Effect.gen(function*() {
