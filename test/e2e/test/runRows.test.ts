@@ -43,6 +43,7 @@ const bookAndClient = Layer.effectContext(Effect.sync(() => {
       return due
     }),
     report: () => Effect.succeed([]),
+    termsOf: () => Effect.succeed(new Map()),
     summary: () => Effect.sync(() =>
       all.length === 0 ? [] : planned ? [total("succeeded", settled), total("planned", all.length - settled)].filter(({ rows }) => rows > 0) : [total("staged", all.length)]),
     keysIn: () => Effect.succeed([]),
