@@ -11,7 +11,7 @@ import { Tty } from "../ui/Tty.ts"
 import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
 import { comparison, lastBilled } from "./lastPeriod.ts"
 import { checkReport } from "./reportFile.ts"
-import { type InputNotes, runRows, skippedText } from "./runInput.ts"
+import { type InputNotes, outOfTime, outOfTimeTexts, runRows, skippedText } from "./runInput.ts"
 
 /** What the command line says. */
 export interface RunOptions {
@@ -64,16 +64,9 @@ const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputN
   if (notes.refusedRows > 0) yield* note(skippedText(notes))
   if (notes.blankRows > 0) yield* note(`${notes.blankRows} blank rows ignored`)
   for (const text of farOff) yield* note(`warning: ${text}`)
-  const unusual = [
-    { periods: [...notes.open], what: "not over yet", question: "before the period is over" },
-    { periods: [...notes.late], what: "over for more than a year", question: "so late" }
-  ].filter(({ periods }) => periods.length > 0)
-  for (const { periods, what } of unusual) {
-    yield* note(`${what}: ${periods.join(", ")}`)
-    if (!options.yes && !tty.interactive) {
-      return yield* refused(`${periods.join(", ")} ${periods.length === 1 ? "is" : "are"} ${what}: allow it by name with --allow-period, or with --yes`)
-    }
-  }
+  const unusual = outOfTime(notes)
+  for (const { periods, what } of unusual) yield* note(`${what}: ${periods.join(", ")}`)
+  if (unusual.length > 0 && !options.yes && !tty.interactive) return yield* refused(outOfTimeTexts(notes).join("\n"))
   const named = [...notes.allowed].map((period) => `${period} by --allow-period`)
   const overridden = [...named, ...(options.yes ? unusual.flatMap(({ periods, what }) => periods.map((period) => `${period} (${what}) by --yes`)) : [])]
   if (overridden.length > 0 && !options.dryRun) yield* Effect.logWarning(`billed out of its time, as ${options.actor} decided: ${overridden.join(", ")}`)

@@ -62,8 +62,19 @@ const listed = (notes: InputNotes, verdict: string): string => {
   ].join("\n")
 }
 
+/** Periods that are billed out of their time, which somebody has to say. */
+export const outOfTime = (notes: InputNotes) =>
+  [
+    { periods: [...notes.open], what: "not over yet", question: "before the period is over" },
+    { periods: [...notes.late], what: "over for more than a year", question: "so late" }
+  ].filter(({ periods }) => periods.length > 0)
+
+/** What a person who is not asked has to say for them, a line for each kind. */
+export const outOfTimeTexts = (notes: InputNotes): ReadonlyArray<string> =>
+  outOfTime(notes).map(({ periods, what }) => `${periods.join(", ")} ${periods.length === 1 ? "is" : "are"} ${what}: allow it by name with --allow-period, or with --yes`)
+
 const refusalText = (notes: InputNotes): string =>
-  listed(notes, "refused; nothing was charged. Mend the file, or leave the bad rows out with --skip-invalid.")
+  [listed(notes, "refused; nothing was charged. Mend the file, or leave the bad rows out with --skip-invalid."), ...outOfTimeTexts(notes)].join("\n")
 
 /** The rows that a run leaves out. */
 export const skippedText = (notes: InputNotes): string => listed(notes, "left out")
