@@ -3,6 +3,7 @@
  * read in two ways is refused: an amount that is repeated, bracketed, spelled otherwise or no plain integer, parameters in
  * the query, other content types and encodings.
  */
+import { parsePeriod } from "@purser/core"
 import { Result } from "effect"
 import { createHash } from "node:crypto"
 import { vaultKeyPattern } from "./VaultKey.ts"
@@ -13,6 +14,8 @@ export interface FormTerms {
   readonly amountMinor: number | null
   readonly currency: string | null
   readonly customer: string | null
+  /** The billing period in the metadata, in its one spelling. */
+  readonly period: string | null
   /** The connected account that is charged, as the headers name it; "" for the key's own. */
   readonly account: string
   /** Equal for the same parameters in any order, on the same route and account. */
@@ -88,6 +91,8 @@ const tooLong = (given: ReadonlyMap<string, string>): FormProblem | undefined =>
   }
 }
 
+const periodName = "metadata[billing_period]"
+
 const amountPattern = /^[1-9][0-9]{0,11}$/
 
 /** Reads the body of a call that moves money. */
@@ -118,6 +123,8 @@ export const readForm = (body: Uint8Array, { headers, method, route }: FormConte
   const customer = given.get("customer") ?? given.get("customer_account")
   if (given.has("customer") && given.has("customer_account")) return problem("customer", "parameter_odd", "Give one of customer and customer_account.")
   const sorted = pairs.map((pair, at) => ({ pair, at })).toSorted((a, b) => a.pair[0] < b.pair[0] ? -1 : a.pair[0] > b.pair[0] ? 1 : a.at - b.at)
+  const periods = new Set(pairs.filter(([name]) => name === periodName).map(([, text]) => Result.getOrElse(parsePeriod(text, { labels: "opaque" }), () => text)))
+  if (periods.size > 1) return problem(periodName, "parameter_repeated", `The parameter ${periodName} is given more than once.`)
   const account = [headers["stripe-account"], headers["stripe-context"]].filter((name) => name !== undefined).join(" ")
   if (account.length > lengthMax) return problem(null, "parameter_too_long", `The account has more than ${lengthMax} characters.`)
   const identity = [method, route.path, headers["stripe-account"] ?? null, headers["stripe-context"] ?? null, sorted.map(({ pair }) => pair)]
@@ -126,6 +133,7 @@ export const readForm = (body: Uint8Array, { headers, method, route }: FormConte
     currency: given.get("currency")?.toLowerCase() ?? null,
     account,
     customer: customer === undefined || customer === "" ? null : customer,
+    period: [...periods][0] ?? null,
     fingerprint: createHash("sha256").update(JSON.stringify(identity)).digest("hex")
   })
 }

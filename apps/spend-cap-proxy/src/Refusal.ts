@@ -38,6 +38,7 @@ const refusals: Readonly<Record<string, readonly [status: number, text: Text]>> 
   vault_key_expired: [403, () => "This vault key has expired."],
   endpoint_not_allowed: [403, () => "This vault key does not allow this endpoint."],
   call_limit_reached: [403, () => "This vault key has made all the calls that it may make."],
+  period_not_allowed: [403, ({ period }) => `This vault key charges for ${period ?? "one period"} alone.`],
   customer_not_allowed: [403, () => "This vault key does not allow this customer."],
   customer_required: [403, () => "This vault key charges each customer once, so that a call must name its customer."],
   currency_not_allowed: [403, ({ currency }) => `This vault key charges in ${currency ?? "one currency"} alone.`],

@@ -25,6 +25,8 @@ export interface Wish {
   readonly amountMinor: number | null
   readonly currency: string | null
   readonly customer: string | null
+  /** The billing period that the call names; null where it names none. */
+  readonly period: string | null
   /** The connected account that is charged; "" for the key's own. */
   readonly account: string
   readonly intentId: string | null

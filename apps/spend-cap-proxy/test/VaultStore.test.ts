@@ -7,7 +7,7 @@ import { chargeForm, databases, makeVault, paid, raw, used, world } from "./supp
 
 const wish = (vaultKey: string, key: string, more: Partial<Wish> = {}): Wish => ({
   vaultKey: Redacted.make(vaultKey), kind: "charge", method: "POST", path: "/v1/charges", key, fingerprint: key, amountMinor: 100, currency: "usd", customer: `cus_${key}`,
-  intentId: null, body: null, account: "", fetched: false, problem: null, ...more
+  intentId: null, body: null, period: null, account: "", fetched: false, problem: null, ...more
 })
 
 for (const [name, database] of databases) {

@@ -106,7 +106,7 @@ for (const [name, database] of databases) {
         const { id, key } = yield* makeVault()
         const decide = store.decide({
           vaultKey: Redacted.make(key), kind: "charge", method: "POST", path: "/v1/charges", key: "same", fingerprint: "same", amountMinor: 600, currency: "usd", customer: "cus_1",
-          intentId: null, body: null, account: "", fetched: false, problem: null
+          intentId: null, body: null, period: null, account: "", fetched: false, problem: null
         })
         const came = (verdict: Verdict, effect: "unknown" | "paid", status: number) =>
           store.record({

@@ -42,7 +42,7 @@ begin
   select s.killed into killed from purser.kill_switch s;
   for c in
     select x.*, y.vault_id as opens, y.expires_at, y.revoked_at from jsonb_to_recordset(batch) as x("ord" integer, "keyHash" text, "kind" text, "method" text, "path" text, "key" text,
-      "fingerprint" text, "amountMinor" bigint, "currency" text, "customer" text, "account" text, "intentId" text, "body" text, "fetched" boolean, "problem" text)
+      "fingerprint" text, "amountMinor" bigint, "currency" text, "customer" text, "period" text, "account" text, "intentId" text, "body" text, "fetched" boolean, "problem" text)
       left join purser.vault_keys y on y.key_hash = x."keyHash" order by y.vault_id, x.ord
   loop
     ord := c.ord; verdict := 'permitted'; code := null; vault_id := null; hold_id := null; round := 0;
@@ -65,6 +65,7 @@ begin
       elsif c.expires_at is not null and c.expires_at <= purser.now() then code := 'vault_key_expired';
       elsif c.kind = 'closed' or not ((c.method || ' ' || c.path) ~ any (v.allow_pattern)) then code := 'endpoint_not_allowed';
       elsif c.problem is not null then code := c.problem;
+      elsif c.period <> v.billing_period then code := 'period_not_allowed';
       end if;
 
       if code is null and c.kind in ('charge', 'intent', 'confirm', 'refund') then

@@ -53,7 +53,7 @@ export const makeVault = Effect.fnUntraced(function*(more: Partial<NewVault> = {
 export const settled = Effect.flatMap(VaultStore, (store) =>
   store.decide({
     vaultKey: Redacted.make("none"), kind: "read", method: "GET", path: "/v1/charges", key: null, fingerprint: null, amountMinor: null, currency: null, customer: null,
-    account: "", intentId: null, body: null, fetched: false, problem: null
+    period: null, account: "", intentId: null, body: null, fetched: false, problem: null
   }))
 
 /** The audit trail of a vault. */
