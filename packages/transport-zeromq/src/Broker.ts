@@ -8,7 +8,7 @@
 import {
   Backpressure, type DeadLetter, DeadLetterSink, MalformedMessage, PeerUnreachable, TransportError, type TransportErrorReason, Unauthorized, type WireCodec
 } from "@purser/core"
-import { Clock, Config, Context, type Duration, Effect, Latch, Layer, Metric, Option, Queue, Result, Schema, type Scope, Semaphore } from "effect"
+import { Clock, Config, Context, type Duration, Effect, Latch, Layer, Metric, Queue, Result, Schema, type Scope, Semaphore } from "effect"
 import { randomUUID } from "node:crypto"
 import { BrokerMetrics } from "./BrokerMetrics.ts"
 import { curveConfig } from "./CurveSettings.ts"
@@ -18,7 +18,7 @@ import { isOfFleet, makeUnseal, senderOf } from "./internal/frameSeal.ts"
 import { heartbeatMsOf } from "./internal/heartbeat.ts"
 import { type BrokerMessage, mdp, readAtBroker, wayBackOf } from "./internal/mdp.ts"
 import { loadZeromq } from "./internal/native.ts"
-import { labelOf, millis, readEndpoints, settingsOf, wireOf } from "./internal/patternOptions.ts"
+import { given, labelOf, millis, readEndpoints, settingsOf, wireOf } from "./internal/patternOptions.ts"
 import { refusalOf } from "./internal/replyApp.ts"
 import { makeTypedReplies } from "./internal/typedWire.ts"
 import { defaultService } from "./Majordomo.ts"
@@ -101,7 +101,6 @@ const eventOf = (message: BrokerMessage): BrokerEvent<Client, Frames> => {
   }
 }
 
-const given = <A>(config: Config.Config<A>) => Config.map(Config.option(config), Option.getOrUndefined)
 const settings = Config.all({
   endpoint: Config.String("PURSER_ENDPOINT").pipe(Config.withDefault(defaultEndpoint)),
   allowPlain: Config.Boolean("PURSER_ALLOW_PLAIN").pipe(Config.withDefault(false)),

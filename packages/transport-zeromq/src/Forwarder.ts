@@ -13,7 +13,7 @@ import type * as Addon from "zeromq"
 import { curveConfig } from "./CurveSettings.ts"
 import { type Endpoint, parseEndpoints } from "./Endpoint.ts"
 import { loadZeromq, nativeError, openError, type Zeromq } from "./internal/native.ts"
-import { labelOf, mayBeRemote, settingsOf } from "./internal/patternOptions.ts"
+import { commonOptions, labelOf, mayBeRemote, settingsOf } from "./internal/patternOptions.ts"
 import { securityOf } from "./internal/security.ts"
 import type { PatternOptions } from "./PatternOptions.ts"
 import type { SocketSettings } from "./SocketSettings.ts"
@@ -102,16 +102,7 @@ const open = Effect.fnUntraced(function*(options: ForwarderOptions): Effect.fn.R
   const settings = settingsOf(options)
   const label = `${labelOf(frontend)} to ${labelOf(backend)}`
   const zmq = yield* loadZeromq
-  const common = {
-    linger: settings.lingerMs,
-    heartbeatInterval: settings.heartbeatIntervalMs,
-    heartbeatTimeout: settings.heartbeatTimeoutMs,
-    heartbeatTimeToLive: settings.heartbeatTimeoutMs,
-    reconnectInterval: settings.reconnectMs,
-    reconnectMaxInterval: settings.reconnectMaxMs,
-    maxMessageSize: settings.messageMaxBytes,
-    tcpKeepalive: 1
-  }
+  const common = { ...commonOptions(settings), linger: settings.lingerMs }
   const sideOf = (endpoints: ReadonlyArray<Endpoint>) =>
     Effect.map(securityOf(zmq, { endpoints, settings }), (security) => ({ ...common, ...security, ipv6: endpoints.some(({ ipv6 }) => ipv6) }))
   const [front, back] = yield* Effect.all([sideOf(frontend), sideOf(backend)])

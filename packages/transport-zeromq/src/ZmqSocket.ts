@@ -15,6 +15,7 @@ import { type Admission, makeAdmission } from "./internal/admission.ts"
 import { makeSeal, makeUnseal } from "./internal/frameSeal.ts"
 import { nativeError, openError, sendError, type Zeromq } from "./internal/native.ts"
 import { observe } from "./internal/observe.ts"
+import { commonOptions } from "./internal/patternOptions.ts"
 import { type Security, securityOf } from "./internal/security.ts"
 import { makeSocketWriter, type Posted } from "./internal/socketWriter.ts"
 import type { SocketSettings } from "./SocketSettings.ts"
@@ -124,14 +125,8 @@ const construct = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, se
   const receives = { receiveTimeout: -1, receiveHighWaterMark: settings.highWaterMark }
   const common = {
     ...security,
+    ...commonOptions(settings),
     linger: options.lingerMs,
-    heartbeatInterval: settings.heartbeatIntervalMs,
-    heartbeatTimeout: settings.heartbeatTimeoutMs,
-    heartbeatTimeToLive: settings.heartbeatTimeoutMs,
-    reconnectInterval: settings.reconnectMs,
-    reconnectMaxInterval: settings.reconnectMaxMs,
-    maxMessageSize: settings.messageMaxBytes,
-    tcpKeepalive: 1,
     ipv6: options.endpoints.some(({ ipv6 }) => ipv6)
   }
   // With `immediate` a message never queues for a peer that is not there while another one is. It has two prices. An answer

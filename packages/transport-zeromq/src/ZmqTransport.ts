@@ -5,10 +5,11 @@
  * with its first request, so that a process that uses one side of a layer never holds the other side's address.
  */
 import { ChargeClient, ChargeServer, DeadLetterSink, type TransportError, type TransportServices } from "@purser/core"
-import { Config, Context, Effect, Layer, Option, Schema, type Scope } from "effect"
+import { Config, Context, Effect, Layer, Schema, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { curveConfig } from "./CurveSettings.ts"
 import { type AnnouncedAddresses, makeAnnouncedAddresses } from "./internal/addresses.ts"
+import { given } from "./internal/patternOptions.ts"
 import { Broker, type BrokerOptions } from "./Broker.ts"
 import { Majordomo, type MajordomoClientOptions, type MajordomoServerOptions } from "./Majordomo.ts"
 import { defaultEndpoint, defaultRetry } from "./PatternOptions.ts"
@@ -48,7 +49,6 @@ interface Pattern<ClientOptions, ServerOptions> {
 }
 
 const whole = (name: string, minimum: number) => Config.schema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum)), name)
-const given = <A>(config: Config.Config<A>) => Config.map(Config.option(config), Option.getOrUndefined)
 
 const settings = Config.all({
   endpoint: Config.String("PURSER_ENDPOINT").pipe(Config.withDefault(defaultEndpoint)),

@@ -3,13 +3,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { ChargeClient, type DeadLetter } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { allowKeys, Broker, BrokerMetrics, generateKeyPair, ZmqTransport } from "@purser/transport-zeromq"
-import { Context, Effect, Layer, Metric, Redacted, Schedule } from "effect"
+import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import * as zmq from "zeromq"
-import { bare, bareRequester, freeAddress, paid, serveOn } from "./support.ts"
+import { bare, bareRequester, countOf, freeAddress, isolated, paid, serveOn } from "./support.ts"
 
 const until = <E>(condition: Effect.Effect<boolean, E>) => Effect.repeat(condition, { until: (met) => met, schedule: Schedule.spaced("5 millis") })
-const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideService(effect, Metric.MetricRegistry, new Map())
-const countOf = (counter: Metric.Counter<number>) => Effect.map(Metric.value(counter), ({ count }) => count)
 const letterBox = () => {
   const letters: Array<DeadLetter> = []
   return { letters, deadLetters: (letter: DeadLetter) => Effect.sync(() => void letters.push(letter)) }

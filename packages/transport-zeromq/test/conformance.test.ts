@@ -1,10 +1,8 @@
-import { NodeServices } from "@effect/platform-node"
 import type { ChargeClient, ChargeServer } from "@purser/core"
 import { type Patience, TransportConformance } from "@purser/testkit/TransportConformance"
 import { defaultRetry, type PatternClientOptions, ZmqTransport } from "@purser/transport-zeromq"
-import { Effect, FileSystem, type Layer, Schedule } from "effect"
-import { randomUUID } from "node:crypto"
-import { freePort } from "./support.ts"
+import { Effect, type Layer, Schedule } from "effect"
+import { networks } from "./support.ts"
 
 const patience: Record<Patience, PatternClientOptions> = {
   patient: { requestTimeout: "60 seconds" },
@@ -31,14 +29,6 @@ const patterns = {
   }
 }
 
-const networks = {
-  inproc: Effect.sync(() => `inproc://${randomUUID()}`),
-  ipc: Effect.gen(function*() {
-    const fs = yield* FileSystem.FileSystem
-    return `ipc://${yield* fs.makeTempDirectoryScoped({ prefix: "purser-" })}/charge.sock`
-  }).pipe(Effect.provide(NodeServices.layer)),
-  tcp: Effect.map(freePort, (port) => `tcp://127.0.0.1:${port}`)
-}
 
 for (const [name, { client, server }] of Object.entries(patterns)) {
   for (const [network, address] of Object.entries(networks)) {

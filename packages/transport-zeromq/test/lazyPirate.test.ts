@@ -5,7 +5,7 @@ import { type ReqRepClientOptions, ZmqMetrics, ZmqTransport } from "@purser/tran
 import { Context, Effect, Exit, Fiber, Layer, Metric, Ref, Result, Schedule, Scope } from "effect"
 import { readdirSync } from "node:fs"
 import * as zmq from "zeromq"
-import { bare, freeAddress, paid, paidItem, reasonOf, serve } from "./support.ts"
+import { bare, freeAddress, isolated, paid, paidItem, reasonOf, serve } from "./support.ts"
 
 const wire = Wire.make({ labels: "calendar" })
 const clientOf = (options: ReqRepClientOptions) =>
@@ -27,7 +27,6 @@ const puppet = Effect.gen(function*() {
   return { address, take, replyTo }
 })
 
-const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideService(effect, Metric.MetricRegistry, new Map())
 const patient = { sockets: 1, requestTimeout: "60 seconds", retry: Schedule.recurs(5) } as const
 
 describe("Lazy Pirate", () => {

@@ -1,11 +1,9 @@
-import { NodeServices } from "@effect/platform-node"
 import { type Patience, TransportConformance } from "@purser/testkit/TransportConformance"
 import { Broker, defaultRetry, type PatternClientOptions, ZmqTransport } from "@purser/transport-zeromq"
-import { Effect, FileSystem, Schedule } from "effect"
+import { Effect, Schedule } from "effect"
 import { spawn } from "node:child_process"
-import { randomUUID } from "node:crypto"
 import { fileURLToPath } from "node:url"
-import { freePort } from "./support.ts"
+import { networks } from "./support.ts"
 
 const patience: Record<Patience, PatternClientOptions> = {
   patient: { requestTimeout: "60 seconds" },
@@ -16,14 +14,6 @@ const patience: Record<Patience, PatternClientOptions> = {
 /** The settings of all three sides. */
 const common = (endpoint: string) => ({ endpoint, heartbeat: "500 millis", drainTimeout: "30 seconds", socket: { reconnectMs: 10, reconnectMaxMs: 50 } } as const)
 
-const networks = {
-  inproc: Effect.sync(() => `inproc://${randomUUID()}`),
-  ipc: Effect.gen(function*() {
-    const fs = yield* FileSystem.FileSystem
-    return `ipc://${yield* fs.makeTempDirectoryScoped({ prefix: "purser-" })}/broker.sock`
-  }).pipe(Effect.provide(NodeServices.layer)),
-  tcp: Effect.map(freePort, (port) => `tcp://127.0.0.1:${port}`)
-}
 
 const sides = (endpoint: string) => ({
   client: (kind: Patience) => ZmqTransport.layerMajordomoClient({ ...common(endpoint), ...patience[kind], window: 50, joinMax: 8 }),

@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { ChargeClient, type ChargeHandler, type ChargeRequest } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Broker, BrokerMetrics, type BrokerOptions, Majordomo, type MajordomoClientOptions, type MajordomoServerOptions, ZmqTransport } from "@purser/transport-zeromq"
-import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Result, Schedule, Schema, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Latch, Layer, Ref, Result, Schedule, Schema, Scope } from "effect"
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import * as zmq from "zeromq"
-import { bare, freeAddress, paid, reasonOf, serveOn } from "./support.ts"
+import { bare, countOf, freeAddress, paid, reasonOf, serveOn } from "./support.ts"
 
 const heartbeatMs = 200
 const quick = { heartbeat: heartbeatMs, socket: { reconnectMs: 20, reconnectMaxMs: 50 } } as const
@@ -23,7 +23,6 @@ const workOn = (endpoint: string, handler: ChargeHandler, options: MajordomoServ
 
 const until = <E>(condition: Effect.Effect<boolean, E>) => Effect.repeat(condition, { until: (met) => met, schedule: Schedule.spaced("5 millis") })
 const workersOf = (broker: Broker["Service"], count: number) => until(Effect.map(broker.figures, ({ workers }) => workers === count))
-const countOf = (counter: Metric.Counter<number>) => Effect.map(Metric.value(counter), ({ count }) => count)
 
 const program = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url))
 const start = (name: string, ...args: ReadonlyArray<string>) =>

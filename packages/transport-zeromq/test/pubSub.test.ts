@@ -4,14 +4,12 @@ import { chargeFor } from "@purser/testkit/chargeFor"
 import { MockGateway } from "@purser/testkit/MockGateway"
 import { TestPipeline } from "@purser/testkit/TestPipeline"
 import { allowKeys, Forwarder, generateKeyPair, type PubSubClientOptions, ZmqMetrics, ZmqTransport } from "@purser/transport-zeromq"
-import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Schedule, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Latch, Layer, Ref, Schedule, Scope } from "effect"
 import * as zmq from "zeromq"
-import { bare, freeAddress, paid, reasonOf, serveOn } from "./support.ts"
+import { bare, countOf, freeAddress, isolated, paid, reasonOf, serveOn } from "./support.ts"
 
 const clientOf = (options: PubSubClientOptions) =>
   Effect.map(Layer.build(ZmqTransport.layerPubSubClient(options)), (context) => Context.get(context, ChargeClient))
-const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideService(effect, Metric.MetricRegistry, new Map())
-const countOf = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
 const patient = { requestTimeout: "60 seconds" } as const
 const plain = { customer_id: "c", billing_period: "2026-07", amount_cents: 1000, stripe_customer_id: "cus_1" }
 const inProgress = (request: ChargeRequest) => new LedgerError({ reason: new ChargeInProgress({ leaseLeftMs: 15_000 }), chargeKey: request.chargeKey })

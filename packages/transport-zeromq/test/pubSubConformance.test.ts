@@ -1,10 +1,8 @@
 /** PUB/SUB over each network and PAIR inside the process pass the suite of every transport. */
-import { NodeServices } from "@effect/platform-node"
 import { type Patience, TransportConformance } from "@purser/testkit/TransportConformance"
 import { defaultRetry, type PatternClientOptions, ZmqTransport } from "@purser/transport-zeromq"
-import { Effect, FileSystem, Schedule } from "effect"
-import { randomUUID } from "node:crypto"
-import { freePort } from "./support.ts"
+import { Effect, Schedule } from "effect"
+import { networks } from "./support.ts"
 
 const patience: Record<Patience, Pick<PatternClientOptions, "requestTimeout" | "retry">> = {
   patient: { requestTimeout: "60 seconds" },
@@ -14,14 +12,6 @@ const patience: Record<Patience, Pick<PatternClientOptions, "requestTimeout" | "
 const common = (endpoint: string) => ({ endpoint, drainTimeout: "30 seconds", socket: { reconnectMs: 10, reconnectMaxMs: 50 } } as const)
 const narrow = { window: 50, joinMax: 8 } as const
 
-const networks = {
-  inproc: Effect.sync(() => `inproc://${randomUUID()}`),
-  ipc: Effect.gen(function*() {
-    const fs = yield* FileSystem.FileSystem
-    return `ipc://${yield* fs.makeTempDirectoryScoped({ prefix: "purser-" })}/charge.sock`
-  }).pipe(Effect.provide(NodeServices.layer)),
-  tcp: Effect.map(freePort, (port) => `tcp://127.0.0.1:${port}`)
-}
 
 for (const [network, address] of Object.entries(networks)) {
   TransportConformance.suite(

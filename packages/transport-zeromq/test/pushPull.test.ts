@@ -5,13 +5,11 @@ import { type PushPullClientOptions, ZmqMetrics, ZmqTransport } from "@purser/tr
 import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Result, Schedule, Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import * as zmq from "zeromq"
-import { bare, freeAddress, paid, paidItem, reasonOf, serveOn } from "./support.ts"
+import { bare, countOf, freeAddress, isolated, paid, paidItem, reasonOf, serveOn } from "./support.ts"
 
 const wire = Wire.make({ labels: "calendar" })
 const clientOf = (options: PushPullClientOptions) =>
   Effect.map(Layer.build(ZmqTransport.layerPushPullClient(options)), (context) => Context.get(context, ChargeClient))
-const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideService(effect, Metric.MetricRegistry, new Map())
-const countOf = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
 const patient = { requestTimeout: "60 seconds", retry: Schedule.recurs(5) } as const
 const plain = { customer_id: "c", billing_period: "2026-07", amount_cents: 1000, stripe_customer_id: "cus_1" }
 

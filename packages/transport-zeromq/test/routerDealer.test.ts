@@ -5,13 +5,11 @@ import { type RouterDealerClientOptions, ZmqMetrics, ZmqTransport } from "@purse
 import { Context, Effect, Exit, Fiber, Latch, Layer, Metric, Result, Schedule, Scope } from "effect"
 import { readdirSync } from "node:fs"
 import * as zmq from "zeromq"
-import { bare, freeAddress, paid, paidItem, reasonOf, serveOn } from "./support.ts"
+import { bare, countOf, freeAddress, isolated, paid, paidItem, reasonOf, serveOn } from "./support.ts"
 
 const wire = Wire.make({ labels: "calendar" })
 const clientOf = (options: RouterDealerClientOptions) =>
   Effect.map(Layer.build(ZmqTransport.layerRouterDealerClient(options)), (context) => Context.get(context, ChargeClient))
-const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideService(effect, Metric.MetricRegistry, new Map())
-const countOf = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
 const patient = { requestTimeout: "60 seconds", retry: Schedule.recurs(5) } as const
 
 /** A hand-driven server: it shows what the client sends, and answers what the test says. */

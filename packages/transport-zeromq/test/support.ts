@@ -2,7 +2,9 @@
 import { type ChargeOutcome, type ChargeRequest, ChargeServer, type ChargeHandler, type ReadRequest, Succeeded, TransportError } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { type ReqRepServerOptions, ZmqTransport } from "@purser/transport-zeromq"
-import { Context, Effect, Layer, Result, Scope } from "effect"
+import { NodeServices } from "@effect/platform-node"
+import { Context, Effect, FileSystem, Layer, Metric, Result, Scope } from "effect"
+import { randomUUID } from "node:crypto"
 import { createServer } from "node:net"
 import * as zmq from "zeromq"
 
@@ -48,6 +50,25 @@ export const serveOn = Effect.fnUntraced(function*(layer: Layer.Layer<ChargeServ
 
 /** Serves REQ/REP. */
 export const serve = (options: ReqRepServerOptions, handler: ChargeHandler) => serveOn(ZmqTransport.layerReqRepServer(options), handler)
+
+/** A path for a socket of the file system, in a folder that goes with the test. */
+export const socketPath = (name: string) =>
+  Effect.map(Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped({ prefix: "purser-" })), (folder) => `ipc://${folder}/${name}.sock`).pipe(
+    Effect.provide(NodeServices.layer)
+  )
+
+/** An address of each network for one test. */
+export const networks = {
+  inproc: Effect.sync(() => `inproc://${randomUUID()}`),
+  ipc: socketPath("charge"),
+  tcp: freeAddress
+}
+
+/** With metrics of its own. */
+export const isolated = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideService(effect, Metric.MetricRegistry, new Map())
+
+/** How much a counter has counted. */
+export const countOf = (metric: Metric.Counter<number>) => Effect.map(Metric.value(metric), ({ count }) => count)
 
 /** A bare socket of the addon, closed with the test. */
 export const bare = <S extends zmq.Socket>(make: () => S) => Effect.acquireRelease(Effect.sync(make), (socket) => Effect.sync(() => socket.close()))

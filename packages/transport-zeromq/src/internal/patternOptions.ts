@@ -1,6 +1,6 @@
 /** Reading the settings that the patterns have in common. */
 import { Closed, TransportError, Wire } from "@purser/core"
-import { Duration, Effect } from "effect"
+import { Config, Duration, Effect, Option } from "effect"
 import { type Endpoint, parseEndpoints } from "../Endpoint.ts"
 import { defaultEndpoint, type PatternOptions, type WindowClientOptions } from "../PatternOptions.ts"
 import { defaultSocketSettings, type SocketSettings } from "../SocketSettings.ts"
@@ -13,6 +13,20 @@ export const millis = (input: Duration.Input) => Duration.toMillis(Duration.from
 
 /** The settings of a side's sockets. */
 export const settingsOf = (options: PatternOptions): SocketSettings => ({ ...defaultSocketSettings, ...options.socket })
+
+/** A setting that may be left out. */
+export const given = <A>(config: Config.Config<A>): Config.Config<A | undefined> => Config.map(Config.option(config), Option.getOrUndefined)
+
+/** Options that every socket has alike. */
+export const commonOptions = (settings: SocketSettings) => ({
+  heartbeatInterval: settings.heartbeatIntervalMs,
+  heartbeatTimeout: settings.heartbeatTimeoutMs,
+  heartbeatTimeToLive: settings.heartbeatTimeoutMs,
+  reconnectInterval: settings.reconnectMs,
+  reconnectMaxInterval: settings.reconnectMaxMs,
+  maxMessageSize: settings.messageMaxBytes,
+  tcpKeepalive: 1
+} as const)
 
 /** The codec that was given, or the configuration's. */
 export const wireOf = (options: PatternOptions) => options.wire === undefined ? Wire.fromConfig : Effect.succeed(options.wire)
