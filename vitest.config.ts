@@ -5,17 +5,19 @@ const e2e = (names: ReadonlyArray<string>) => names.map((name) => `test/e2e/test
 const long = [
   ...e2e([
     "chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runner", "runnerLong",
-    "runnerOutage", "runnerStop", "rates", "forwarder", "hostDunning", "dunning", "connect", "webhookHttp", "commandRun", "stopAnywhere", "refundsElsewhere", "spendCapProxy"
+    "runnerOutage", "runnerStop", "rates", "forwarder", "hostDunning", "dunning", "connect", "commandRun", "stopAnywhere", "refundsElsewhere", "spendCapProxy"
   ]),
   "apps/spend-cap-proxy/test/conformance.test.ts",
   "packages/postgres/test/embedded.test.ts",
-  "packages/transport-zeromq/test/curve.test.ts",
   "packages/transport-zeromq/test/curveBetween.test.ts",
   "packages/transport-zeromq/test/kill.test.ts",
   "test/packaging/test/matrix.test.ts"
 ]
 // These run in both, and whole in the long run alone.
-const both = e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "refundPause", "crash", "feed"])
+const both = [
+  ...e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "webhookHttp", "refundPause", "crash", "feed"]),
+  "packages/transport-zeromq/test/curve.test.ts"
+]
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.
 const browser = ["test/e2e/test/consoleBrowser.test.ts", "test/e2e/test/consoleDialogs.test.ts"]

@@ -19,7 +19,8 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const atLeast = (severity: unknown) => severity !== "info" && (levels.includes(String(severity)) ? levels.indexOf(String(severity)) >= levels.indexOf(level) : true)
 
 const ask = () => {
-  const { stderr, stdout } = spawnSync("pnpm", ["audit", "--prod", "--json"], { encoding: "utf8", shell: process.platform === "win32", maxBuffer: 64 * 1024 * 1024 })
+  // Asked once: without a registry, pnpm's own repeats take more than a minute.
+  const { stderr, stdout } = spawnSync("pnpm", ["audit", "--prod", "--json", "--config.fetch-retries=0", "--config.fetch-timeout=20000"], { encoding: "utf8", shell: process.platform === "win32", maxBuffer: 64 * 1024 * 1024 })
   return { output: stdout ?? "", more: `${stdout ?? ""}${stderr ?? ""}` }
 }
 const reportOf = (output: string, more: string): unknown => {

@@ -1,6 +1,8 @@
-/** What the threat model says is shown by a test: the file is there, and has a test of that title. */
+/** What the threat model says is shown by a test: the file is there, has a test of that title, and is run as often as the page says. */
 import { assert, describe, it } from "@effect/vitest"
-import { kindOf, readText, resolved } from "../src/Pages.ts"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { kindOf, readText, resolved, root } from "../src/Pages.ts"
 
 const page = "docs/threat-model.md"
 
@@ -13,10 +15,27 @@ const unshown = (text: string): ReadonlyArray<string> =>
     return readText(path).includes(`${JSON.stringify(title)},`) || readText(path).includes(`${JSON.stringify(title)}:`) ? [] : [`${path} has no test "${title}"`]
   })
 
+/** Links to tests that every run leaves out, without the words that say so; and those words where they are not true. */
+const wronglyMarked = (text: string, leftOut: ReadonlyArray<string>): ReadonlyArray<string> =>
+  [...text.matchAll(/\]\(([^)\s]+\.test\.ts)\)( \(long run\))?/g)].flatMap(({ 1: target, 2: mark }) => {
+    const path = resolved(page, target!)
+    return leftOut.includes(path) === (mark !== undefined) ? [] : [`${path} is ${mark === undefined ? "in the long run alone" : "in every run"}`]
+  })
+
 describe("the threat model", () => {
   const text = readText(page)
 
   it("names tests that are there", () => assert.deepStrictEqual(unshown(text), []))
+
+  it("says of a test that every run leaves out that it is in the long run", async () => {
+    const config: { readonly default: { readonly test: { readonly exclude: ReadonlyArray<string> } } } = await import(pathToFileURL(join(root, "vitest.config.ts")).href)
+    const leftOut = config.default.test.exclude
+    assert.include(leftOut, "packages/transport-zeromq/test/kill.test.ts")
+    assert.deepStrictEqual(wronglyMarked(text, leftOut), [])
+    assert.deepStrictEqual(wronglyMarked("[a](../a.test.ts) [b](../b.test.ts) (long run), [c](../a.test.ts) (long run) [d](../b.test.ts)", ["a.test.ts"]), [
+      "a.test.ts is in the long run alone", "b.test.ts is in every run"
+    ])
+  })
 
   it("has a test for each threat, and says of each who what is not covered", () => {
     const sections = text.split(/^## /m).slice(1)

@@ -7,6 +7,7 @@ import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect, Layer, Logger } from "effect"
 import { atDesk, csv } from "../src/Desk.ts"
+import { isLong } from "../src/Long.ts"
 import { signed, watchWorld, webhookSecret } from "../src/Watch.ts"
 import { temporaryFolder } from "../src/Store.ts"
 
@@ -101,7 +102,8 @@ describe("the webhook endpoint", () => {
   })
 })
 
-describe("webhooks of an installation", () => {
+// Processes of the command take longer than all of the above.
+if (isLong) describe("webhooks of an installation", () => {
   it.live("purser webhooks serves until stopped, settles what events name, and lists what it kept", () =>
     atDesk((at) =>
       Effect.gen(function*() {

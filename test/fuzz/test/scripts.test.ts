@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 /** Runs a script over a file of this content, which is its last argument. */
@@ -47,6 +47,30 @@ describe("the audit of dependencies", () => {
   it("passes only on a report that lists nothing and counts nothing", () => {
     assert.strictEqual(audit(report("", 0)).status, 0)
     assert.strictEqual(audit(report("", 1)).status, 2)
+  })
+
+  /** The step of `npm test`, on a machine whose pnpm gives this answer. */
+  const step = (answer: string) => {
+    const folder = mkdtempSync(join(tmpdir(), "purser-pnpm-"))
+    writeFileSync(join(folder, "answer"), answer)
+    writeFileSync(join(folder, "pnpm"), `#!/bin/sh\ncat ${JSON.stringify(join(folder, "answer"))}\n`, { mode: 0o755 })
+    const path = fileURLToPath(new URL("../../../scripts/check.ts", import.meta.url))
+    const { status, stderr, stdout } = spawnSync(process.execPath, ["--disable-warning=ExperimentalWarning", path, "audit"], {
+      encoding: "utf8", env: { ...process.env, PATH: `${folder}${delimiter}${process.env["PATH"]}` }
+    })
+    rmSync(folder, { recursive: true })
+    return { status, text: stdout + stderr }
+  }
+
+  it("is a step of every run, which a finding fails", () => {
+    const { status, text } = step(report("high"))
+    assert.deepStrictEqual([status, text.includes("high: left-pad: pads wrongly"), text.endsWith("0 passed, 1 failed\n")], [1, true, true])
+    assert.isTrue(step(report("", 0)).text.endsWith("1 passed, 0 failed\n"))
+  })
+
+  it("says in every run when the registry could not be asked, and fails it not", () => {
+    const { status, text } = step("Error: ERR_PNPM_AUDIT_BAD_RESPONSE")
+    assert.deepStrictEqual([status, text.includes("NOT MADE audit"), text.endsWith("1 not made: nothing is known about that\n0 passed, 0 failed\n")], [0, true, true])
   })
 
   it("calls no answer by its name", () => {
