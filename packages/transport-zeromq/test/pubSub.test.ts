@@ -194,10 +194,10 @@ describe("pub-sub", () => {
       const request = chargeFor("a", "2026-07")
       assert.deepStrictEqual(yield* (yield* clientOf(as(alice))).submit(request), paid(request))
       assert.deepStrictEqual([...new Set(yield* Ref.get(seen))], ["alice"])
-      const before = (yield* Ref.get(seen)).length
       const error = yield* Effect.flip((yield* clientOf(as(mallory))).submit(chargeFor("m", "2026-07")))
       assert.strictEqual(reasonOf(error), "Unauthorized")
-      assert.isAtMost((yield* Ref.get(seen)).length, Math.max(2, before))
+      // However often the listed client's request came to a worker before it was answered.
+      assert.deepStrictEqual([...new Set(yield* Ref.get(seen))], ["alice"])
     }), 60_000)
 
   it.live("refuses a return address that workers could not reach", () =>
