@@ -1,8 +1,12 @@
 /** What happens to money between runs, in the field: changed amounts, lost answers, borders, kills and late charges. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Schedule } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { atDesk, csv, type Desk, paidAtLeast, tens } from "../src/Desk.ts"
+import { freePort } from "../src/Proxy.ts"
 
+const fixture = (name: string) => readFileSync(join(import.meta.dirname, "fixtures", name))
 const live = (title: string, test: Parameters<typeof atDesk>[0]) => it.live(title, () => atDesk(test), 120_000)
 const row = (customer: string, amount: string, period = "2026-07", item = "base") => `${customer},${period},${amount},USD,cus_${customer},pm_${customer},${item}`
 
@@ -84,7 +88,7 @@ describe("cases: money", () => {
 
   live("F5: a charge counts in its own period; a full July leaves August alone", (at) =>
     Effect.gen(function*() {
-      at.write("border.csv", csv(row("acme", "10.00"), row("beta", "10.00", "2026-08")))
+      at.write("border.csv", fixture("F5-border.csv"))
       at.write("late.csv", csv(row("gamma", "10.00")))
       at.write("august.csv", csv(row("gamma", "10.00", "2026-08")))
       const totals = ["--headroom", "1.00", "--expected-total", "2026-07:usd=10.00", "--expected-total", "2026-08:usd=20.00"]
@@ -149,6 +153,37 @@ describe("cases: money", () => {
       assert.deepStrictEqual([ended.code, ended.json?.["succeeded"]], [0, 3], ended.stderr)
       assert.deepStrictEqual(at.report("report.csv").map(({ amount, received }) => [amount, received]), [["11.00", "11.00"], ["12.00", "12.00"], ["13.00", "13.00"]])
       assert.deepStrictEqual(yield* charged(at), ["c1 2026-07 base 1100", "c2 2026-07 base 1200", "c3 2026-07 base 1300"])
+    }))
+
+  live("G5: a worker that stands still while everything is sent again and again is flooded when it wakes, and charges each row of the file once", (at) =>
+    Effect.gen(function*() {
+      at.write("late.csv", fixture("G5-late.csv"))
+      const [address, port] = [`tcp://127.0.0.1:${yield* freePort}`, yield* freePort]
+      const transport = { PURSER_TRANSPORT: "router-dealer" }
+      const worker = yield* at.start(["worker", "--endpoint", address], transport)
+      yield* worker.says(`worker on ${address}`)
+      yield* worker.kill("SIGSTOP")
+      // The last row takes its time, so that what comes late comes while somebody still listens.
+      yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", customer: "cus_T003" }, action: { kind: "delay", at: "before", delayMs: 2500 } })
+      const run = yield* at.start(["run", "late.csv", "--json", "--workers", "0", "--report", "report.csv"], {
+        ...transport, PURSER_ENDPOINT: address, PURSER_REQUEST_TIMEOUT: "150 millis", PURSER_REQUEST_RETRIES: "100", PURSER_METRICS_LISTEN: String(port)
+      })
+      const count = (name: string) =>
+        Effect.map(Effect.promise(() => fetch(`http://127.0.0.1:${port}/metrics`).then((answer) => answer.text(), () => "")), (text) =>
+          Number(new RegExp(`^purser_zmq_${name}_total (\\d+)`, "m").exec(text)?.[1] ?? 0))
+      const atLeast = (name: string, least: number) =>
+        run.meanwhile(Effect.repeat(count(name), { until: (found) => found >= least, schedule: Schedule.spaced("20 millis") }))
+      yield* atLeast("resent_requests", 9)
+      assert.strictEqual(yield* at.calls, 0)
+      yield* worker.kill("SIGCONT")
+      // Answers beyond the first of each request belong to nobody, and are counted.
+      yield* atLeast("stray_replies", 1)
+      const ended = yield* run.ended
+      assert.deepStrictEqual([ended.code, ended.json?.["succeeded"]], [0, 3], ended.stderr)
+      assert.deepStrictEqual(at.report("report.csv").map(({ customer_id, received, state }) => [customer_id, state, received]), ["c1", "c2", "c3"].map((customer) => [customer, "succeeded", "10.00"]))
+      const confirms = (yield* at.sim.requests).filter(({ path }) => path.endsWith("/confirm"))
+      assert.strictEqual(confirms.length, 3)
+      assert.strictEqual((yield* charged(at)).length, 3)
     }))
 
   live("H1: a period that has not begun, is not over or is long past is billed only by name", (at) =>

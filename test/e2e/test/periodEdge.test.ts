@@ -24,7 +24,8 @@ for (const [name, database] of TestDatabase.layers) {
         const used = Effect.map(cap.report(), (caps) => caps.map(({ billingPeriod, reservedMinor }) => [billingPeriod, reservedMinor]))
         const acme = chargeFor("acme", ending)
         yield* openCap(acme, 1000n)
-        yield* openCap(chargeFor("beta", starting), 1000n)
+        // Wide, so that it would take what belongs to the other.
+        yield* openCap(chargeFor("beta", starting), 10_000n)
 
         yield* advance(midnight - nowMs - 30_000)
         const held = yield* (yield* Crash).holdAt("after-reserve")
