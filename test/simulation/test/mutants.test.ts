@@ -1,4 +1,7 @@
 /** The judge is judged: each planted bug is found within its number of seeds, by the violation that it must show. */
+import { spawnSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { commandOf, describe as tell, hunt, shrink } from "../src/hunt.ts"
 import { mutants } from "../src/mutants.ts"
@@ -14,6 +17,20 @@ describe("a planted bug is found", () => {
       assert.deepStrictEqual((await runScenario(found.scenario)).violations, [])
     })
   }
+
+  it("and stands with its bound in docs/proof.md, which has no others", () => {
+    const page = readFileSync(join(import.meta.dirname, "../../../docs/proof.md"), "utf8")
+    const rows = [...page.matchAll(/^\| (.+) \| \d+ \| (\d+) \|$/gm)].map(([, name, within]) => `${name}: ${within}`)
+    assert.deepStrictEqual(rows, mutants.map(({ name, within }) => `${name}: ${within}`))
+  })
+
+  it("again by its name and seed, at the command line", { timeout: 600_000 }, async () => {
+    const bug = mutants.find(({ name }) => name === "a cap that only warns")!
+    const seed = String((await hunt(bug))!.seed)
+    const simulate = join(import.meta.dirname, "../scripts/simulate.ts")
+    const { status, stdout } = spawnSync(process.execPath, [simulate, "--mutant", bug.name, "--seed", seed], { encoding: "utf8" })
+    assert.deepStrictEqual([status, bug.shows.test(stdout), stdout.includes(commandOf(seed, bug))], [0, true, true])
+  })
 
   it("with a seed that fails again, and no more faults than it needs", { timeout: 600_000 }, async () => {
     const mutant = mutants.find(({ name }) => name === "settle on timeout")!
