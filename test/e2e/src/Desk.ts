@@ -12,6 +12,9 @@ export const header = "customer_id,billing_period,amount,currency,stripe_custome
 /** A billing file of these lines under the usual header. */
 export const csv = (...lines: ReadonlyArray<string>) => [header, ...lines].join("\n")
 
+/** The bytes of a case's file. */
+export const caseFile = (name: string): Uint8Array => readFileSync(new URL(`../test/fixtures/${name}`, import.meta.url))
+
 /** Rows of one period in usd, 10.00 each unless told, each of a customer of its own. */
 export const tens = (count: number, amount = "10.00") =>
   Array.from({ length: count }, (_, i) => `c${i},2026-07,${amount},USD,cus_${i},pm_${i},base`)

@@ -8,12 +8,11 @@ import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
+import { caseFile } from "../src/Desk.ts"
 import { openCap, world } from "../src/World.ts"
 
 /** The rows of the case's file. */
-const rows = readFileSync(join(import.meta.dirname, "fixtures/F1-cap.csv"), "utf8").trimEnd().split("\n").slice(1).map((line) => line.split(","))
+const rows = new TextDecoder().decode(caseFile("F1-cap.csv")).trimEnd().split("\n").slice(1).map((line) => line.split(","))
 
 const secondWorker = ChargePipeline.layer.pipe(Layer.provide(PipelineOptions.layer({ worker: "second", retry: retryPolicy({ attemptsMax: 6, backoffMs: 1, backoffMaxMs: 5 }) })))
 

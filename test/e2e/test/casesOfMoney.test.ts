@@ -1,12 +1,9 @@
 /** What happens to money between runs, in the field: changed amounts, lost answers, borders, kills and late charges. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Schedule } from "effect"
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
-import { atDesk, csv, type Desk, paidAtLeast, tens } from "../src/Desk.ts"
+import { atDesk, caseFile, csv, type Desk, paidAtLeast } from "../src/Desk.ts"
 import { freePort } from "../src/Proxy.ts"
 
-const fixture = (name: string) => readFileSync(join(import.meta.dirname, "fixtures", name))
 const live = (title: string, test: Parameters<typeof atDesk>[0]) => it.live(title, () => atDesk(test), 120_000)
 const row = (customer: string, amount: string, period = "2026-07", item = "base") => `${customer},${period},${amount},USD,cus_${customer},pm_${customer},${item}`
 
@@ -20,8 +17,8 @@ const charged = ({ paid }: Desk) =>
 describe("cases: money", () => {
   live("E1: another amount for a paid charge is a conflict that names both, and never a call", (at) =>
     Effect.gen(function*() {
-      at.write("run1.csv", csv(row("acme", "19.00")))
-      at.write("run2.csv", csv(row("acme", "21.00")))
+      at.write("run1.csv", caseFile("E1-run1.csv"))
+      at.write("run2.csv", caseFile("E1-run2.csv"))
       // The cap follows from the file: it is the conflict that is told, not the room that a charge would lack which is not made.
       assert.strictEqual((yield* at.purser(["run", "run1.csv", "--json"])).code, 0)
       const calls = yield* at.calls
@@ -37,8 +34,8 @@ describe("cases: money", () => {
 
   live("E1: another amount for a charge whose outcome is unknown is a conflict too", (at) =>
     Effect.gen(function*() {
-      at.write("run1.csv", csv(row("acme", "19.00")))
-      at.write("run2.csv", csv(row("acme", "21.00")))
+      at.write("run1.csv", caseFile("E1-run1.csv"))
+      at.write("run2.csv", caseFile("E1-run2.csv"))
       const env = { PURSER_RUN_PATIENCE: "300 millis", PURSER_SWEEP: "false", PURSER_GATEWAY_ATTEMPTS: "2" }
       // Stripe takes the money once, and every answer after that is lost.
       yield* at.sim.faults.add(
@@ -60,10 +57,11 @@ describe("cases: money", () => {
 
   live("E3: charged, but the answer never came, came as a 5xx, or came too late: one charge each", (at) =>
     Effect.gen(function*() {
-      at.write("e3.csv", csv(row("closed", "19.00"), row("error", "19.00"), row("proxy", "19.00"), row("late", "19.00")))
+      // The file's row, and one for each other way to lose an answer.
+      at.write("e3.csv", Buffer.concat([caseFile("E3-timeout.csv"), Buffer.from(["error", "proxy", "late"].map((customer) => row(customer, "19.00")).join("\n"))]))
       const confirmOf = (customer: string) => ({ path: "/v1/payment_intents/*/confirm", customer: `cus_${customer}` })
       yield* at.sim.faults.add(
-        { match: confirmOf("closed"), action: { kind: "reset", at: "after" } },
+        { match: confirmOf("T001"), action: { kind: "reset", at: "after" } },
         { match: confirmOf("error"), action: { kind: "serverError", effect: "done", stored: true } },
         { match: confirmOf("proxy"), action: { kind: "badGateway", effect: "done" } },
         { match: confirmOf("late"), action: { kind: "delay", at: "after", delayMs: 600_000 } }
@@ -75,11 +73,11 @@ describe("cases: money", () => {
 
   live("E7: a deleted customer fails its row alone; nobody is made anew, and its room is given back", (at) =>
     Effect.gen(function*() {
-      at.write("e7.csv", csv(row("a", "10.00"), row("b_DELETED", "10.00"), row("c", "10.00"), row("d_NONE", "10.00")))
+      at.write("e7.csv", caseFile("E7-deleted.csv"))
       const ended = yield* at.purser(["run", "e7.csv", "--json", "--report", "report.csv"])
       assert.deepStrictEqual([ended.code, ended.json?.["succeeded"], ended.json?.["rejected"]], [2, 2, 2], ended.stderr)
       assert.deepStrictEqual(at.report("report.csv").map(({ detail, state }) => [state, detail]), [
-        ["succeeded", ""], ["rejected", "No such customer: 'cus_b_DELETED'"], ["succeeded", ""], ["rejected", "No such customer: 'cus_d_NONE'"]
+        ["succeeded", ""], ["rejected", "No such customer: 'cus_TDELETED'"], ["succeeded", ""], ["rejected", "No such customer: 'cus_TNONE'"]
       ])
       assert.isFalse((yield* at.sim.requests).some(({ method, path }) => method === "POST" && path.startsWith("/v1/customers")))
       const caps = JSON.parse((yield* at.purser(["cap", "show", "--json"])).stdout) as ReadonlyArray<Record<string, unknown>>
@@ -88,7 +86,7 @@ describe("cases: money", () => {
 
   live("F5: a charge counts in its own period; a full July leaves August alone", (at) =>
     Effect.gen(function*() {
-      at.write("border.csv", fixture("F5-border.csv"))
+      at.write("border.csv", caseFile("F5-border.csv"))
       at.write("late.csv", csv(row("gamma", "10.00")))
       at.write("august.csv", csv(row("gamma", "10.00", "2026-08")))
       const totals = ["--headroom", "1.00", "--expected-total", "2026-07:usd=10.00", "--expected-total", "2026-08:usd=20.00"]
@@ -104,7 +102,7 @@ describe("cases: money", () => {
 
   live("G1: stopped after 3, killed after the payment of the fifth, resumed twice: ten payments, and totals that equal the file", (at) =>
     Effect.gen(function*() {
-      at.write("ten.csv", csv(...tens(10)))
+      at.write("ten.csv", caseFile("G1-ten.csv"))
       const args = ["run", "ten.csv", "--json", "--concurrency", "1"]
       yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", nth: 4 }, action: { kind: "delay", at: "before", delayMs: 600_000 } })
       const stopped = yield* at.start(args, { PURSER_DRAIN_TIMEOUT: "100 millis" })
@@ -117,7 +115,7 @@ describe("cases: money", () => {
       assert.strictEqual(killed.signal, "SIGKILL", killed.stderr)
       for (const settledBefore of [undefined, 10]) {
         const resumed = yield* at.purser(args)
-        assert.deepStrictEqual([resumed.code, resumed.json?.["rows"], resumed.json?.["succeeded"], resumed.json?.["paidMinor"]], [0, 10, 10, { usd: 10_000 }])
+        assert.deepStrictEqual([resumed.code, resumed.json?.["rows"], resumed.json?.["succeeded"], resumed.json?.["paidMinor"]], [0, 10, 10, { usd: 15_500 }])
         if (settledBefore !== undefined) assert.strictEqual(resumed.json?.["alreadySettled"], settledBefore)
       }
       assert.strictEqual((yield* charged(at)).length, 10)
@@ -125,11 +123,11 @@ describe("cases: money", () => {
 
   live("G3: a row that nobody charged is named, and only that one is charged by the next run", (at) =>
     Effect.gen(function*() {
-      at.write("ten.csv", csv(...tens(10)))
-      yield* at.sim.faults.add({ match: { customer: "cus_3", times: "always" }, action: { kind: "reset", at: "before" } })
+      at.write("ten.csv", caseFile("G3-missing.csv"))
+      yield* at.sim.faults.add({ match: { customer: "cus_T004", times: "always" }, action: { kind: "reset", at: "before" } })
       const first = yield* at.purser(["run", "ten.csv", "--json", "--report", "report.csv"], { PURSER_RUN_PATIENCE: "500 millis" })
       assert.deepStrictEqual([first.code, first.json?.["rows"], first.json?.["succeeded"], first.json?.["unresolved"]], [2, 10, 9, 1], first.stderr)
-      assert.deepStrictEqual(at.report("report.csv").filter(({ state }) => state !== "succeeded").map(({ customer_id, line }) => [line, customer_id]), [["5", "c3"]])
+      assert.deepStrictEqual(at.report("report.csv").filter(({ state }) => state !== "succeeded").map(({ customer_id, line }) => [line, customer_id]), [["5", "c04"]])
       yield* at.sim.faults.clear
       const before = yield* at.calls
       // A refused file sends nothing at all, not even what an earlier run left open.
@@ -157,7 +155,7 @@ describe("cases: money", () => {
 
   live("G5: a worker that stands still while everything is sent again and again is flooded when it wakes, and charges each row of the file once", (at) =>
     Effect.gen(function*() {
-      at.write("late.csv", fixture("G5-late.csv"))
+      at.write("late.csv", caseFile("G5-late.csv"))
       const [address, port] = [`tcp://127.0.0.1:${yield* freePort}`, yield* freePort]
       const transport = { PURSER_TRANSPORT: "router-dealer" }
       const worker = yield* at.start(["worker", "--endpoint", address], transport)
@@ -236,7 +234,7 @@ describe("cases: money", () => {
 
   live("H3: a difference is a line of its own; a new amount for a paid line is a conflict", (at) =>
     Effect.gen(function*() {
-      at.write("h3.csv", csv(row("acme", "20.00"), row("acme", "15.00", "2026-07", "upgrade-1"), row("acme", "35.00")))
+      at.write("h3.csv", caseFile("H3-upgrade.csv"))
       at.write("july.csv", csv(row("acme", "20.00")))
       at.write("upgrade.csv", csv(row("acme", "15.00", "2026-07", "upgrade-1"), row("acme", "35.00")))
       const whole = yield* at.purser(["run", "h3.csv", "--json"])

@@ -1,7 +1,7 @@
 /** Declines through the command: what is asked again, by whom, with what, and how often Stripe was asked. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { atDesk, csv, type Desk } from "../src/Desk.ts"
+import { atDesk, caseFile, csv, type Desk } from "../src/Desk.ts"
 
 const row = (customer: string, method: string) => `${customer},2026-07,10.00,USD,cus_${customer},${method},base`
 const bill = (desk: Desk, rows: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
@@ -16,11 +16,7 @@ const show = (desk: Desk, customer: string, ...more: ReadonlyArray<string>) =>
 it.live("E5: hard and soft declines, one call each; a person's retry with a good card pays with a new key on the same object", () =>
   atDesk((desk) =>
     Effect.gen(function*() {
-      const rows = [
-        row("a", "pm_card_chargeDeclinedExpiredCard"), row("b", "pm_card_chargeDeclinedInsufficientFunds"), row("c", "pm_card_chargeDeclined"),
-        row("d", "pm_card_visa")
-      ]
-      const run = yield* bill(desk, rows)
+      const run = yield* desk.purser(["run", desk.write("bill.csv", caseFile("E5-declines.csv")), "--expected-total", "100.00", "--yes", "--json"])
       assert.deepInclude(run.json, { succeeded: 1, declined: 3 })
       assert.strictEqual((yield* confirms(desk)).length, 4)
       assert.deepInclude(yield* show(desk, "a"), { state: "declined", nextAttemptAtMs: null, decline: { kind: "hard", remedy: "new_method" } })

@@ -1,14 +1,14 @@
 /** Refund, then bill again, through the command. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { atDesk, csv } from "../src/Desk.ts"
+import { atDesk, caseFile, csv } from "../src/Desk.ts"
 
 it.live("E11: a rerun is a no-op; billing anew is an act, once, with a key of its own, linked to the first", () =>
   atDesk((desk) =>
     Effect.gen(function*() {
       const at = ["acme", "2026-07", "--item", "base"]
       const rebill = (...more: ReadonlyArray<string>) => desk.purser(["rebill", ...at, "--reason", "right price", "--json", ...more])
-      const run = yield* desk.purser(["run", desk.write("bill.csv", csv("acme,2026-07,30.00,USD,cus_T001,pm_T001,base")), "--expected-total", "100.00", "--yes"])
+      const run = yield* desk.purser(["run", desk.write("bill.csv", caseFile("E11-refund.csv")), "--expected-total", "100.00", "--yes"])
       assert.strictEqual(run.code, 0, run.stderr)
       const early = yield* rebill("--amount", "28.00")
       assert.strictEqual(early.code, 1)
