@@ -13,7 +13,7 @@ import { Cause, Clock, type Config, Context, Effect, Layer, Metric, Option, Resu
 import { nextAttemptAfterMs } from "./DunningPolicy.ts"
 import { EngineMetrics, stateWord } from "./EngineMetrics.ts"
 import { knowsOurKey, noteForeignKey, refusalOf } from "./internal/admission.ts"
-import { retryAfterFailure } from "./internal/backoff.ts"
+import { retryAfterFailure, untilStoreAnswers } from "./internal/backoff.ts"
 import { mismatchOf } from "./internal/evidence.ts"
 import { guardGateway } from "./internal/gate.ts"
 import { ConfirmTries, ConfirmTry, confirmUntilKnown, look, obtain, Order, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
@@ -76,7 +76,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       /** Room that we took after another holder had settled the charge unpaid and given its room back: nobody else would return it. */
       const releaseLate = Effect.fnUntraced(function*({ attempt, lease }: ClaimedCharge) {
         const row = yield* ledger.find(lease.chargeKey)
-        if (row?.attempt === attempt && row.outcome !== null && movedNothing(row.outcome)) yield* release(lease.chargeKey, attempt)
+        if (row?.attempt === attempt && row.outcome !== null && movedNothing(row.outcome)) yield* untilStoreAnswers(settings, release(lease.chargeKey, attempt))
       })
 
       /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */

@@ -1,9 +1,9 @@
 /** A worker that wakes up after its lease, with an object in its hands that the row does not know. */
 import { assert, describe, it } from "@effect/vitest"
-import { ChargeGateway, Ledger, SpendCap } from "@purser/core"
+import { CapUnavailable, ChargeGateway, Ledger, SpendCap, SpendCapError } from "@purser/core"
 import { ChargePipeline } from "@purser/engine"
 import { chargeFor, MockGateway } from "@purser/testkit"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 
 const request = chargeFor("cust_1", "2026-07")
@@ -48,6 +48,27 @@ describe("a worker that has lost its lease", () => {
       assert.strictEqual((yield* ledger.find(declining.chargeKey))?.state, "declined")
       assert.deepStrictEqual((yield* cap.report()).map(({ reservedMinor }) => reservedMinor), [0n])
     }).pipe(Effect.provide(engine)))
+
+  it.effect("gives that room back also when the store is away at that moment, since nobody else would", () => {
+    const away = new SpendCapError({ reason: new CapUnavailable({ operation: "release", detail: "down" }), chargeKey: declining.chargeKey })
+    let failures = 0
+    const flaky = Layer.effect(SpendCap, Effect.map(SpendCap, (cap) =>
+      SpendCap.of({ ...cap, release: (key, attempt) => Effect.suspend(() => failures-- > 0 ? Effect.fail(away) : cap.release(key, attempt)) }))).pipe(Layer.provide(SpendCap.layerMemory))
+    return Effect.gen(function*() {
+      const cap = yield* SpendCap
+      yield* cap.open({ ...declining, expectedMinor: 1_000_000n, headroomPercent: 110 })
+      const first = yield* (yield* Ledger).claim(declining, "one")
+      if (first._tag !== "Claimed") return yield* Effect.die(new Error("not claimed"))
+      yield* TestClock.adjust("1 minute")
+      const [second] = yield* (yield* Ledger).takeExpired("two", 1)
+      assert.strictEqual((yield* resume(second!))._tag, "Success")
+      failures = 2
+      const woken = yield* Effect.forkChild(resume(first.charge))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([(yield* Fiber.join(woken))._tag, failures], ["Success", -1])
+      assert.deepStrictEqual((yield* cap.report()).map(({ reservedMinor }) => reservedMinor), [0n])
+    }).pipe(Effect.provide(ChargePipeline.layer.pipe(Layer.provideMerge(Layer.mergeAll(Ledger.layerMemory, flaky, MockGateway.layer)))))
+  })
 
   it.effect("cancels its object when another one is in the row", () =>
     Effect.gen(function*() {

@@ -1,5 +1,5 @@
 /** When a step is tried again: the policy's schedule, driven by the error of the last try. */
-import type { ChargeError } from "@purser/core"
+import { type ChargeError, LedgerError, LedgerUnavailable, type SpendCapError } from "@purser/core"
 import { Effect, Pull, Schedule } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
 
@@ -34,6 +34,14 @@ export const retryAfterFailure = <A, E, R>(
       return Effect.fail(error)
     }), options)
   })
+
+/** A call that nobody repeats later, again while the store is away; which part of the store it was makes no difference to the wait. */
+export const untilStoreAnswers = <A>(settings: PipelineSettings, call: Effect.Effect<A, LedgerError | SpendCapError>): Effect.Effect<A, LedgerError> =>
+  retryAfterFailure(
+    Effect.mapError(call, (error) =>
+      error._tag === "LedgerError" ? error : new LedgerError({ reason: new LedgerUnavailable({ operation: "cap", detail: error.message }), chargeKey: error.chargeKey })),
+    { while: (error) => error.isRetryable, schedule: settings.retry }
+  )
 
 /** A refusal that is certain: the same call would be refused again, and no money moved. */
 export const isDefinitive = (error: ChargeError): boolean => error.outcome === "not_charged" && !error.isRetryable
