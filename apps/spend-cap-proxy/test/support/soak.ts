@@ -2,7 +2,7 @@
  * Clients that charge, repeat, confirm and cancel at random through two proxies over one store, while Stripe resets,
  * cuts, stalls and lies. One seed is one order of faults and of actions for each client.
  */
-import { ProxyServer, VaultAdmin } from "@purser/spend-cap-proxy"
+import { ProxyServer, VaultAdmin, VaultStore } from "@purser/spend-cap-proxy"
 import { type FaultAction, StripeSim } from "@purser/stripe-sim"
 import { Context, Effect, Layer } from "effect"
 import { makeVault, paid, proxyLayer, raw, type RawAnswer, settled } from "./world.ts"
@@ -51,7 +51,9 @@ export const soak = Effect.fnUntraced(function*({ actions, clients, expectedMino
   const sim = yield* StripeSim
   const admin = yield* VaultAdmin
   const first = yield* ProxyServer
-  const second = Context.get(yield* Layer.build(Layer.fresh(proxyLayer())), ProxyServer)
+  // A process of its own in all but name: the two meet in the database alone.
+  const beside = yield* Layer.build(Layer.fresh(Layer.provideMerge(proxyLayer(), VaultStore.layer)))
+  const second = Context.get(beside, ProxyServer)
   const { id, key: vaultKey } = yield* makeVault({ expectedMinor })
   let broken = 0
   let refusedOverCap = 0
@@ -104,7 +106,7 @@ export const soak = Effect.fnUntraced(function*({ actions, clients, expectedMino
   yield* sim.rollForward
   // Every key once more, in fair weather: what can be known is known then.
   for (const [key, { body, path }] of forms) yield* Effect.ignore(raw(first, path, { vaultKey, key, body }))
-  yield* settled
+  yield* Effect.andThen(settled, Effect.provide(settled, beside))
   const { capMinor, heldMinor, paidMinor } = yield* admin.show(id)
   const moved = yield* paid
   const report: SoakReport = { capMinor, heldMinor, paidMinor, movedMinor: moved.amountMinor, payments: moved.payments, refusedOverCap, broken, faults: ordered }
