@@ -191,6 +191,14 @@ for (const [name, database] of databases) {
         }).pipe(Effect.provide(world(database, {}, gateway))))
     }
 
+    it.live("JSON of somebody else's with status 200 on an invoice's line: nothing was added, and the line is asked for again", () =>
+      Effect.gen(function*() {
+        yield* openCap(request)
+        yield* addFault({ match: intents("/v1/invoiceitems"), action: { kind: "foreignJson", status: 200, effect: "none" } })
+        assert.strictEqual(yield* tagOf(charge), "Succeeded")
+        yield* paysOnce
+      }).pipe(Effect.provide(world(database, {}, StripeGateway.layerInvoicesWith()))))
+
     it.live("the ledger is restored from before a second generation: the payment of that generation is adopted", () =>
       Effect.gen(function*() {
         yield* openCap(request)

@@ -22,6 +22,9 @@ export const Invoice = Schema.Struct({
 })
 export type Invoice = typeof Invoice.Type
 
+/** A line as it was added. */
+export const Item = Schema.Struct({ object: Schema.Literal("invoiceitem"), id: Schema.NonEmptyString })
+
 /** A page of an invoice's lines. */
 export const Lines = Schema.Struct({
   object: Schema.Literal("list"),

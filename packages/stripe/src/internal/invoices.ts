@@ -17,7 +17,7 @@ import type { StripeAnswer, StripeClient } from "../StripeClient.ts"
 import { PaymentIntent } from "./answers.ts"
 import { type Ask, askFor } from "./ask.ts"
 import { customerMethod } from "./customerMethod.ts"
-import { Invoice, intentIdOf, Lines, toPayment } from "./invoiceAnswers.ts"
+import { Invoice, intentIdOf, Item, Lines, toPayment } from "./invoiceAnswers.ts"
 import { listOurs } from "./listOurs.ts"
 import { metadataOf } from "./metadata.ts"
 import { probeWith } from "./probe.ts"
@@ -119,6 +119,8 @@ export const makeInvoices = (client: StripeClient["Service"], linesOf: InvoiceLi
         metadata: { charge_key: order.chargeKey, line: line.id }
       }, { idempotencyKey: stepKey(order, `line:${line.id}`, keySuffix) }))
     if (answer.status !== 200) return yield* refused(ask, "add_line", answer)
+    // What somebody else answered in Stripe's place has added nothing.
+    yield* ask.read("add_line", Item, answer.json, answer.requestId)
   })
 
   const prepare = Effect.fnUntraced(function*(order: GatewayOrder, id: string, keySuffix: string): Effect.fn.Return<GatewayPayment, ChargeError> {
