@@ -47,6 +47,9 @@ const bill = Effect.fnUntraced(function*(url: string, key: string, customers: Re
   return books.reduce((sum, { payments }) => sum + payments, 0)
 })
 
+/** A label of its own, so that the simulator's books tell these charges from the others. */
+const guarded = "2026-07-guarded"
+
 const Proxy = Layer.unwrap(Effect.map(StripeSim, ({ url }) => ProxyServer.layer({ stripeKey: Redacted.make("rk_test_demo"), upstream: url, port: 0 }))).pipe(
   Layer.provideMerge(VaultDesk.layerStores),
   Layer.provide(ProxyDatabase.migrated(Database.layerMemory))
@@ -60,10 +63,10 @@ export const guardedRun = (count: number) =>
     const paymentsWithout = yield* bill(sim.url, "sk_test_demo", customers, "2026-07-unguarded")
     const { url } = yield* ProxyServer
     const { key } = yield* (yield* VaultAdmin).create({
-      name: "demo", billingPeriod: "2026-07", currency: "usd", expectedMinor: amountMinor * count, headroomPercent: 110, allow: [], customers: null,
+      name: "demo", billingPeriod: guarded, currency: "usd", expectedMinor: amountMinor * count, headroomPercent: 110, allow: [], customers: null,
       maxPerChargeMinor: null, maxCalls: null, duplicateGuard: true, expiresAtMs: null
     })
-    const paymentsThrough = yield* bill(url, Redacted.value(key), customers, "2026-07-guarded")
+    const paymentsThrough = yield* bill(url, Redacted.value(key), customers, guarded)
     const report: GuardedReport = { customers: count, paymentsWithout, paymentsThrough }
     return report
   }).pipe(Effect.provide(Proxy))
