@@ -7,7 +7,7 @@ export const scopes = {
   },
   // What follows from an object, a refusal, a difference: the engine's pure decisions.
   decisions: {
-    mutate: ["packages/engine/src/internal/{evidence,judge,outcomes}.ts", "packages/engine/src/internal/remedy.ts:17-45", "packages/engine/src/internal/remedy.ts:81-83", "packages/engine/src/internal/backoff.ts:38-43"],
+    mutate: ["packages/engine/src/internal/{evidence,judge,outcomes}.ts", "packages/engine/src/internal/remedy.ts:12-45", "packages/engine/src/internal/remedy.ts:81-84"],
     tests: ["packages/engine/test/decisions.test.ts"]
   },
   // The rows and the cap, as every store has to keep them; what only the book of dunning reads of a row is noticed by its suite.

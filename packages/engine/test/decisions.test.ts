@@ -9,7 +9,7 @@ import { Schema } from "effect"
 import { isDefinitive, isSpentKey } from "../src/internal/backoff.ts"
 import { mismatchOf } from "../src/internal/evidence.ts"
 import { isAttached, judge, termsProblem } from "../src/internal/judge.ts"
-import { holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "../src/internal/outcomes.ts"
+import { Fact, holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "../src/internal/outcomes.ts"
 import { identityProblem, isBusy, requestOf } from "../src/internal/remedy.ts"
 
 const fields = { namespace: "zmq-billing", customerId: "acme", billingPeriod: "2026-07", amountMinor: 1999, currency: "usd", stripeCustomerId: "cus_1" }
@@ -71,6 +71,12 @@ describe("what an object means for a charge", () => {
     for (const status of ["draft", "unconfirmed"] as const) assert.isUndefined(of({ status }))
   })
 
+  it("is a fact about the attempt and the lease under which it was found", () => {
+    const outcome = paidBy("pi_1")
+    const { lease } = charge()
+    assert.deepStrictEqual({ ...new Fact(charge({ attempt: 3 }), "pi_1", outcome, 500) }, { lease, attempt: 3, paymentIntentId: "pi_1", outcome, pollAfterMs: 500 })
+  })
+
   it("is a decline of now only with another failed charge than the last one's", () => {
     const now = (more: Partial<GatewayPayment>, declinedChargeId: string | null) => isDeclinedNow(charge({ declinedChargeId }), payment({ status: "declined", decline: refused, ...more }))
     assert.isTrue(now({}, null))
@@ -107,8 +113,8 @@ describe("a failed call", () => {
 
   it("is certain only when no money moved and asking again would be refused again", () => {
     const certain = [new InvalidRequest({ param: null, code: null, detail: "" }), new PermissionDenied({ detail: "" }), new CardDeclined({ code: "c", declineCode: null, detail: "" })].map(error)
-    const open = [new RateLimited({ retryAfterMs: null, limitReason: null }), new GatewayTimeout({ operation: "x", timeoutMs: 1 }), new KeyInUse({ operation: "x" }), new UnexpectedAnswer({ operation: "x", detail: "" })].map(error)
-    assert.deepStrictEqual([...certain, ...open, down(true), down(false)].map(isDefinitive), [true, true, true, false, false, false, false, false, false])
+    const open = [new RateLimited({ retryAfterMs: null, limitReason: null }), new GatewayTimeout({ operation: "x", timeoutMs: 1 }), new KeyInUse({ operation: "x" }), new UnexpectedAnswer({ operation: "x", detail: "" }), new KeyReused({ operation: "x", detail: "" })].map(error)
+    assert.deepStrictEqual([...certain, ...open, down(true), down(false)].map(isDefinitive), [true, true, true, ...Array.from({ length: 7 }, () => false)])
   })
 
   it("has spent its key when a 5xx is stored under it, or it belongs to other parameters", () => {
@@ -144,6 +150,11 @@ describe("what differs between a row and its objects", () => {
     for (const state of ["attached", "declined", "rejected", "canceled"] as const) assert.deepStrictEqual(judged(record({ state }), object()), [])
     assert.deepStrictEqual(judged(record({ state: "processing" }), object({ status: "other" })), [])
     assert.deepStrictEqual(judged(record({ state: "processing" })), [])
+    // Only a row that waits is told where its object has gone; the others' next step reads it anyway.
+    for (const state of ["attached", "declined", "rejected", "canceled"] as const) {
+      for (const status of ["processing", "canceled"] as const) assert.deepStrictEqual(judged(record({ state }), object({ status })), [])
+    }
+    assert.deepStrictEqual(judged(record({ state: "succeeded", paymentIntentId: null, outcome: paidBy("pi_1") }), paidObject()), [])
   })
 
   it("is a payment that the row does not know, and what may be done about it", () => {
@@ -163,6 +174,7 @@ describe("what differs between a row and its objects", () => {
   it("is two payments, first of all; and the row's own one if it is late", () => {
     const both = [paidObject(), paidObject({ id: "pi_2" })]
     assert.deepStrictEqual(judged(record({ state: "succeeded", outcome: paidBy("pi_1") }), ...both), [["paid_twice", "pi_1,pi_2", "none", "2 payments bear this charge key"]])
+    assert.deepStrictEqual(judged(record({ state: "succeeded", outcome: paidBy("pi_2") }), ...both).map(([kind]) => kind), ["paid_twice"])
     assert.deepStrictEqual(judged(record({ state: "attached" }), ...both), [
       ["paid_twice", "pi_1,pi_2", "none", "2 payments bear this charge key"], ["state_differs", "pi_1", "settle", "the row is attached, pi_1 is paid"]
     ])
@@ -171,6 +183,7 @@ describe("what differs between a row and its objects", () => {
 
   it("is a paid row whose payment is not there, and a waiting row whose object has moved on", () => {
     assert.deepStrictEqual(judged(record({ state: "succeeded", outcome: paidBy("pi_1") })), [["missing_there", "", "look", "pi_1 is not among the objects listed"]])
+    assert.deepStrictEqual(judge(record({ state: "succeeded" }), [], { nowMs, orphanAgeMs })[0]?.objects, [])
     assert.deepStrictEqual(judged(record({ state: "succeeded" })), [["missing_there", "", "look", "its object is not among the objects listed"]])
     assert.deepStrictEqual(judged(record({ state: "succeeded", outcome: paidBy("pi_1") }), object({ status: "canceled" })), [["state_differs", "pi_1", "none", "the row is succeeded, pi_1 is canceled"]])
     assert.deepStrictEqual(judged(record({ state: "processing" }), object({ status: "declined" })), [["state_differs", "pi_1", "settle", "the row is processing, pi_1 is declined"]])
@@ -215,7 +228,8 @@ describe("the request behind an object", () => {
     assert.deepInclude({ ...named } as object, { namespace: "zmq-billing", customerId: "acme", billingPeriod: "2026-07", item: "seat-1", amountMinor: 1999, currency: "usd", stripeCustomerId: "cus_1", paymentMethod: "pm_1", allowFuture: true })
     assert.strictEqual(named?.chargeKey, chargeKey)
     assert.isUndefined(requestOf(whole(), "default")?.paymentMethod)
-    assert.isUndefined(requestOf(whole({}, { paymentMethod: null }), "named")?.paymentMethod)
+    const without = requestOf(whole({}, { paymentMethod: null }), "named")
+    assert.deepStrictEqual([without?.chargeKey, without?.paymentMethod], [chargeKey, undefined])
     assert.isUndefined(identityProblem(whole()))
   })
 
@@ -232,6 +246,7 @@ describe("the request behind an object", () => {
       assert.strictEqual(identityProblem(whole(more)), "its charge_key is not that of the identity and terms in its metadata")
     }
     assert.isUndefined(requestOf(whole({}, { amountMinor: 0 }), "named"))
+    assert.strictEqual(identityProblem(whole({}, { paymentMethod: "" })), "its charge_key is not that of the identity and terms in its metadata")
   })
 
   it("has the revision that its key has", () => {

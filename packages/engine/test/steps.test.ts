@@ -1,12 +1,12 @@
 /** The calls that can leave an unknown outcome, against a processor that answers as it is told: what is repeated, under which key, and when it is given up. */
 import { assert, describe, it } from "@effect/vitest"
 import {
-  AuthenticationRequired, CardDeclined, ChargeError, type ChargeErrorReason, type ChargeGateway, ChargeRequest, type ClaimedCharge, GatewayTimeout, type GatewayPayment, GatewayUnavailable, InvalidRequest,
-  KeyReused, LeaseLost, LedgerError, PermissionDenied, RateLimited
+  AuthenticationRequired, CapUnavailable, CardDeclined, ChargeError, type ChargeErrorReason, type ChargeGateway, ChargeRequest, type ClaimedCharge, GatewayTimeout, type GatewayPayment, GatewayUnavailable, InvalidRequest,
+  ChargeQuarantined, KeyReused, LeaseLost, LedgerError, LedgerUnavailable, PermissionDenied, RateLimited, SpendCapError
 } from "@purser/core"
 import { Effect, Schedule, Schema } from "effect"
 import { dunningWaits } from "../src/DunningPolicy.ts"
-import { retryAfterFailure } from "../src/internal/backoff.ts"
+import { retryAfterFailure, untilStoreAnswers } from "../src/internal/backoff.ts"
 import { type ConfirmTries, confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "../src/internal/gatewaySteps.ts"
 import { type PipelineSettings, retryPolicy } from "../src/PipelineOptions.ts"
 
@@ -69,6 +69,31 @@ const told = <E extends { readonly reason: { readonly _tag: string; readonly mes
   Effect.match(call, { onSuccess: ({ id, status }) => `${id} ${status}`, onFailure: ({ reason }) => `${reason._tag}: ${reason.message}` })
 
 it("orders what was claimed", () => assert.deepStrictEqual(orderOf(charge()), { chargeKey, request, generation: 2, attempt: 3 }))
+
+describe("a call that nobody repeats later", () => {
+  const capAway = new SpendCapError({ reason: new CapUnavailable({ operation: "release", detail: "stopped" }), chargeKey })
+  const ledgerAway = new LedgerError({ reason: new LedgerUnavailable({ operation: "release", detail: "stopped" }), chargeKey })
+  const final = new LedgerError({ reason: new ChargeQuarantined({ detail: "looked at" }), chargeKey })
+  /** Fails with these one after the other, then answers with how often it was asked. */
+  const failing = (...errors: ReadonlyArray<LedgerError | SpendCapError>) => {
+    let asked = 0
+    return untilStoreAnswers(settings(), Effect.suspend(() => asked++ < errors.length ? Effect.fail(errors[asked - 1]!) : Effect.succeed(asked)))
+  }
+
+  it.effect("is made again while the store is away, whichever part of it", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* failing(), 1)
+      assert.strictEqual(yield* failing(capAway, ledgerAway), 3)
+    }))
+
+  it.effect("ends after the last try with what was away, and at once with what is final", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(failing(ledgerAway, ledgerAway, capAway))
+      assert.deepStrictEqual([error.chargeKey, { ...error.reason }], [chargeKey, { _tag: "LedgerUnavailable", operation: "cap", detail: capAway.message }])
+      assert.strictEqual(yield* Effect.flip(failing(ledgerAway, ledgerAway, ledgerAway)), ledgerAway)
+      assert.strictEqual(yield* Effect.flip(failing(final)), final)
+    }))
+})
 
 describe("an object is obtained", () => {
   const obtained = (script: Parameters<typeof scripted>[0], of: Partial<ClaimedCharge> = {}, more: Partial<PipelineSettings> = {}) => {

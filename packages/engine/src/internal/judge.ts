@@ -47,7 +47,7 @@ const ownsByName = (record: ChargeRecord, object: AccountPayment): boolean =>
 export const isAttached = (record: ChargeRecord, object: AccountPayment): boolean =>
   object.id === record.paymentIntentId || ownsByName(record, object)
 
-const isUnpaid = ({ status }: AccountPayment) => status === "unconfirmed" || status === "declined" || status === "requires_action" || status === "draft"
+const isUnpaid = ({ status }: Pick<AccountPayment, "status">) => status === "unconfirmed" || status === "declined" || status === "requires_action" || status === "draft"
 
 /** What differs in the terms, in words. */
 export const termsProblem = ({ request }: ChargeRecord, object: AccountPayment): string | undefined => {
@@ -76,7 +76,7 @@ const judgePaid = (record: ChargeRecord, paid: AccountPayment): Finding | undefi
 
 /** Two states that say the same: a decline may be a wish for the customer, and unpaid is unpaid. */
 const agrees = (record: ChargeRecord, { status }: AccountPayment): boolean =>
-  record.state === "processing" ? status === "processing" : status === record.state || isUnpaid({ status } as AccountPayment)
+  record.state === "processing" ? status === "processing" : isUnpaid({ status })
 
 const judgeUnpaid = (record: ChargeRecord, own: AccountPayment | undefined): Finding | undefined => {
   if (record.state === "succeeded") {

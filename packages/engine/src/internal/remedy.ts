@@ -80,4 +80,4 @@ export const makeRemedy = Effect.fnUntraced(function*(worker: string) {
 
 /** A row that is held, or a step that lost its lease, is nothing to worry about: the holder will see for itself. */
 export const isBusy = (error: PipelineError): error is LedgerError =>
-  error._tag === "LedgerError" && (error.reason._tag === "LeaseLost" || error.reason._tag === "ChargeInProgress")
+  error.reason._tag === "LeaseLost" || error.reason._tag === "ChargeInProgress"
