@@ -190,6 +190,18 @@ const addedFaults = (seed: string): ReadonlyArray<SimFault> => {
   ]
 }
 
+/**
+ * A call that is late beyond its client's patience is held back from a second one-call charge by its key alone. Where one is late, Stripe
+ * keeps the key of every charge that it makes: that it may not is the open case of such charges.
+ */
+const withKeysKept = (faults: ReadonlyArray<SimFault>): ReadonlyArray<SimFault> => {
+  const isLate = faults.some((fault) => fault.kind === "stripe" && fault.fault.action.kind === "delay" && fault.fault.action.delayMs > 30_000)
+  return !isLate ? faults : faults.map((fault) => {
+    if (fault.kind !== "stripe" || fault.fault.action.kind !== "serverError" || fault.fault.action.effect !== "done") return fault
+    return { ...fault, fault: { ...fault.fault, action: { ...fault.fault.action, stored: true } } }
+  })
+}
+
 /** Whether a person has declined charges tried again. */
 export const isRetried = ({ faults }: Scenario): boolean => faults.some((fault) => fault.kind === "retryByPerson" || (fault.kind === "freeze" && fault.retried !== undefined))
 
@@ -202,6 +214,7 @@ export const scenarioOf = (seed: string): Scenario => {
   const total = charges.reduce((sum, { amountMinor }) => sum + amountMinor, 0)
   const faults = rng.branch("faults")
   const stormy = rng.pick([2, 5, 12])
+  const everyFault = [...Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world)), ...addedFaults(seed)]
   return {
     seed,
     ...world,
@@ -212,6 +225,6 @@ export const scenarioOf = (seed: string): Scenario => {
     outageAfter: rng.pick([3, 20]),
     planned: rng.chance(0.5),
     oneStore: rngOf(seed).branch("one store").chance(0.5),
-    faults: [...Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world)), ...addedFaults(seed)]
+    faults: gateway === "charges" ? withKeysKept(everyFault) : everyFault
   }
 }
