@@ -121,6 +121,15 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     assert.deepStrictEqual([...moved, (yield* find(charge.lease.chargeKey)).attempt], [1, 0, 2])
   }))
 
+  it.effect("of two payments found for one row one is taken into it", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* claim(chargeFor("adopted", "2026-11"))
+    yield* runOut
+    const input = { request: charge.request, paymentMethod: "pm_card_visa", worker: "r" }
+    const [first, second] = yield* atRow(charge, theirs.adopt({ ...input, paymentIntentId: "pi_first" }), ours.adopt({ ...input, paymentIntentId: "pi_second" }))
+    assert.deepStrictEqual([first?.paymentIntentId, second, (yield* find(charge.lease.chargeKey)).paymentIntentId], ["pi_first", undefined, "pi_first"])
+  }))
+
   it.effect("a sweep does not wait for a row in other hands, and takes the others; the next one takes it", () => Effect.gen(function*() {
     const { ours, theirs } = yield* both
     const charges = yield* Effect.forEach(["a", "b", "c"], (name) => attached(chargeFor(`swept-${name}`, "2026-12")))
