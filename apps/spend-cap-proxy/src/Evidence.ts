@@ -6,6 +6,7 @@
  * one can never be paid.
  */
 import { Option, Schema } from "effect"
+import { periodOf } from "./FormAmount.ts"
 import type { RouteKind } from "./RoutePolicy.ts"
 
 /**
@@ -24,6 +25,8 @@ export interface Evidence {
   readonly amountMinor: number | null
   readonly currency: string | null
   readonly customer: string | null
+  /** The billing period in an intent's metadata, in its one spelling. */
+  readonly period: string | null
 }
 
 /** An id as Stripe writes them: anything else is no known answer, and nothing that a store could choke on. */
@@ -42,6 +45,8 @@ const Intent = Schema.Struct({
   customer_account: Schema.optionalKey(Reference)
 })
 
+const Labelled = Schema.Struct({ metadata: Schema.Struct({ billing_period: Schema.NonEmptyString }) })
+
 const Charge = Schema.Struct({
   object: Schema.Literal("charge"),
   id: Id,
@@ -56,12 +61,13 @@ const Failure = Schema.Struct({
 })
 
 const decodeIntent = Schema.decodeUnknownOption(Intent)
+const decodeLabelled = Schema.decodeUnknownOption(Labelled)
 const decodeCharge = Schema.decodeUnknownOption(Charge)
 const decodeFailedRefund = Schema.decodeUnknownOption(FailedRefund)
 const decodeFailure = Schema.decodeUnknownOption(Failure)
 const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Unknown))
 
-const bare = (effect: MoneyEffect): Evidence => ({ effect, objectId: null, intentId: null, amountMinor: null, currency: null, customer: null })
+const bare = (effect: MoneyEffect): Evidence => ({ effect, objectId: null, intentId: null, amountMinor: null, currency: null, customer: null, period: null })
 
 const idOf = (reference: typeof Reference.Type | undefined): string | null =>
   reference === undefined || reference === null ? null : typeof reference === "string" ? reference : reference.id
@@ -72,7 +78,8 @@ const ofIntent = (input: unknown): Evidence | undefined => {
   const effect = intent.status === "succeeded" ? "paid" : intent.status === "canceled" ? "canceled" : "held"
   return {
     effect, objectId: intent.id, intentId: intent.id, amountMinor: intent.amount, currency: intent.currency,
-    customer: idOf(intent.customer) ?? idOf(intent.customer_account)
+    customer: idOf(intent.customer) ?? idOf(intent.customer_account),
+    period: Option.match(decodeLabelled(input), { onNone: () => null, onSome: ({ metadata }) => periodOf(metadata.billing_period) })
   }
 }
 

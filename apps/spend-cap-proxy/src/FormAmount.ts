@@ -91,6 +91,9 @@ const tooLong = (given: ReadonlyMap<string, string>): FormProblem | undefined =>
   }
 }
 
+/** A billing period as vaults write it; what is none stays as it is. */
+export const periodOf = (text: string): string => Result.getOrElse(parsePeriod(text, { labels: "opaque" }), () => text)
+
 const periodName = "metadata[billing_period]"
 
 const amountPattern = /^[1-9][0-9]{0,11}$/
@@ -123,7 +126,7 @@ export const readForm = (body: Uint8Array, { headers, method, route }: FormConte
   const customer = given.get("customer") ?? given.get("customer_account")
   if (given.has("customer") && given.has("customer_account")) return problem("customer", "parameter_odd", "Give one of customer and customer_account.")
   const sorted = pairs.map((pair, at) => ({ pair, at })).toSorted((a, b) => a.pair[0] < b.pair[0] ? -1 : a.pair[0] > b.pair[0] ? 1 : a.at - b.at)
-  const periods = new Set(pairs.filter(([name]) => name === periodName).map(([, text]) => Result.getOrElse(parsePeriod(text, { labels: "opaque" }), () => text)))
+  const periods = new Set(pairs.filter(([name]) => name === periodName).map(([, text]) => periodOf(text)))
   if (periods.size > 1) return problem(periodName, "parameter_repeated", `The parameter ${periodName} is given more than once.`)
   const account = [headers["stripe-account"], headers["stripe-context"]].filter((name) => name !== undefined).join(" ")
   if (account.length > lengthMax) return problem(null, "parameter_too_long", `The account has more than ${lengthMax} characters.`)

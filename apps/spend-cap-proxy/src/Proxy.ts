@@ -86,7 +86,7 @@ const make = Effect.fnUntraced(function*(settings: Pick<ProxySettings, "storeTim
     amountMinor: fetched?.amountMinor ?? asked.terms?.amountMinor ?? null,
     currency: fetched?.currency ?? asked.terms?.currency ?? null,
     customer: fetched?.customer ?? asked.terms?.customer ?? null,
-    period: asked.terms?.period ?? null,
+    period: fetched?.period ?? asked.terms?.period ?? null,
     account: asked.terms?.account ?? "",
     intentId: asked.route.intentId,
     body: asked.body === null || !movesMoney(asked.route.kind) ? null : asked.body.toString("base64"),

@@ -6,7 +6,7 @@ import { StripeSim } from "@purser/stripe-sim"
 import { Context, Effect, Layer, Schedule } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { chargeForm, databases, makeVault, paid, proxyLayer, raw, used, world } from "./support/world.ts"
+import { call, chargeForm, databases, makeVault, paid, proxyLayer, raw, sdk, used, world } from "./support/world.ts"
 
 const fixture = readFileSync(join(import.meta.dirname, "fixtures/F3-requests.txt"), "utf8").trimEnd().split("\n")
 const sent = Effect.flatMap(StripeSim, (sim) => sim.requests)
@@ -71,6 +71,10 @@ for (const [name, database] of databases) {
         assert.strictEqual(yield* charge(july.key, inJuly(100).replace("cus_1", "cus_2")), "spend_cap_exceeded")
         assert.strictEqual((yield* sent).length, before)
         assert.strictEqual(yield* charge(august.key, inAugust(1100)), 200)
+        const direct = sdk("sk_test_other", yield* StripeSim)
+        const intent = yield* call(() => direct.paymentIntents.create({ amount: 100, currency: "usd", customer: "cus_3", payment_method: "pm_card_visa", allowed_payment_method_types: ["card"], metadata: { billing_period: "2026-08" } }))
+        const confirmed = yield* raw(proxy, `/v1/payment_intents/${intent.id}/confirm`, { vaultKey: (yield* makeVault()).key, key: `f5-${name}-c`, body: "off_session=true" })
+        assert.strictEqual(confirmed.json.error.code, "period_not_allowed")
         // A form that names no period counts in the key's own.
         assert.strictEqual(yield* charge(august.key, "amount=100&currency=usd&customer=cus_2"), "spend_cap_exceeded")
         assert.deepStrictEqual([(yield* used(july.id)).paidMinor, (yield* used(august.id)).paidMinor], [1100, 1100])
