@@ -6,7 +6,7 @@
  * one can never be paid.
  */
 import { Option, Schema } from "effect"
-import { periodOf } from "./FormAmount.ts"
+import { periodOf } from "./internal/periodOf.ts"
 import type { RouteKind } from "./RoutePolicy.ts"
 
 /**

@@ -3,9 +3,9 @@
  * read in two ways is refused: an amount that is repeated, bracketed, spelled otherwise or no plain integer, parameters in
  * the query, other content types and encodings.
  */
-import { parsePeriod } from "@purser/core"
 import { Result } from "effect"
 import { createHash } from "node:crypto"
+import { periodOf } from "./internal/periodOf.ts"
 import { vaultKeyPattern } from "./VaultKey.ts"
 import type { Route } from "./RoutePolicy.ts"
 
@@ -90,9 +90,6 @@ const tooLong = (given: ReadonlyMap<string, string>): FormProblem | undefined =>
     }
   }
 }
-
-/** A billing period as vaults write it; what is none stays as it is. */
-export const periodOf = (text: string): string => Result.getOrElse(parsePeriod(text, { labels: "opaque" }), () => text)
 
 const periodName = "metadata[billing_period]"
 
