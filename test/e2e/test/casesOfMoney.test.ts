@@ -161,8 +161,8 @@ describe("cases: money", () => {
       const worker = yield* at.start(["worker", "--endpoint", address], transport)
       yield* worker.says(`worker on ${address}`)
       yield* worker.kill("SIGSTOP")
-      // The last row takes its time, so that what comes late comes while somebody still listens.
-      yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", customer: "cus_T003" }, action: { kind: "delay", at: "before", delayMs: 2500 } })
+      // The last row is held, so that what comes late comes while somebody still listens.
+      yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", customer: "cus_T003" }, action: { kind: "delay", at: "before", delayMs: 600_000 } })
       const run = yield* at.start(["run", "late.csv", "--json", "--workers", "0", "--report", "report.csv"], {
         ...transport, PURSER_ENDPOINT: address, PURSER_REQUEST_TIMEOUT: "150 millis", PURSER_REQUEST_RETRIES: "100", PURSER_METRICS_LISTEN: String(port)
       })
@@ -176,6 +176,7 @@ describe("cases: money", () => {
       yield* worker.kill("SIGCONT")
       // Answers beyond the first of each request belong to nobody, and are counted.
       yield* atLeast("stray_replies", 1)
+      yield* at.sim.faults.release
       const ended = yield* run.ended
       assert.deepStrictEqual([ended.code, ended.json?.["succeeded"]], [0, 3], ended.stderr)
       assert.deepStrictEqual(at.report("report.csv").map(({ customer_id, received, state }) => [customer_id, state, received]), ["c1", "c2", "c3"].map((customer) => [customer, "succeeded", "10.00"]))

@@ -74,9 +74,7 @@ export const watching = (options: WatchOptions, print: (text: string) => Effect.
         return statusLines(tty, { seen: yield* Ref.get(seen), title, nowMs: yield* Clock.currentTimeMillis, rates })
       }))
     }
-    yield* told
-    yield* rest(0)
-    return yield* serving(Effect.forever(again))
+    return yield* serving(told.pipe(Effect.andThen(rest(0)), Effect.andThen(Effect.forever(again))))
   }).pipe(Effect.scoped)
 
 /** The same on the configured stores. */
