@@ -161,8 +161,11 @@ describe("cases: money", () => {
       const worker = yield* at.start(["worker", "--endpoint", address], transport)
       yield* worker.says(`worker on ${address}`)
       yield* worker.kill("SIGSTOP")
-      // The last row is held, so that what comes late comes while somebody still listens.
-      yield* at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", customer: "cus_T003" }, action: { kind: "delay", at: "before", delayMs: 600_000 } })
+      // The second row takes so long that it is sent again meanwhile, and is answered as often; the last one is held, so that somebody still listens then.
+      const held = (customer: string, delayMs: number) =>
+        at.sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", customer }, action: { kind: "delay", at: "before", delayMs } })
+      yield* held("cus_T002", 1500)
+      yield* held("cus_T003", 600_000)
       const run = yield* at.start(["run", "late.csv", "--json", "--workers", "0", "--report", "report.csv"], {
         ...transport, PURSER_ENDPOINT: address, PURSER_REQUEST_TIMEOUT: "150 millis", PURSER_REQUEST_RETRIES: "100", PURSER_METRICS_LISTEN: String(port)
       })
