@@ -111,7 +111,7 @@ export const makeCalls = Effect.fnUntraced(function*(labels: PeriodLabels) {
       const scope = { namespace: input.namespace ?? defaultNamespace, billingPeriod: yield* readPeriod(input.billingPeriod, labels), currency: yield* readCurrency(input.currency) }
       const opened = yield* (yield* SpendCap).open({ ...scope, expectedMinor: yield* readTotal(input.expectedMinor), headroomPercent: input.headroomPercent ?? defaultHeadroomPercent })
       // Cases that found none look again at once, or by themselves where this cannot be said.
-      yield* Effect.ignore((yield* DunningBook).roomMade(scope))
+      yield* Effect.ignore((yield* DunningBook).roomMade(scope), { log: "Warn", message: "dunning cases that wait for room look again by themselves, and not at once" })
       return plain(opened)
     })),
     refund: call(Effect.fnUntraced(function*(input: RefundInput): Effect.fn.Return<RefundOutcome, GiveBackFailure, Calls> {

@@ -44,7 +44,7 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "caps", Effect.fnUntraced(
 
   const cases = yield* Effect.serviceOption(DunningBook)
   /** Dunning cases that found no room look again at once; the cap is as it was set, whatever comes of that. */
-  const wakeCases = (scope: CapScope) => Option.match(cases, { onNone: () => Effect.void, onSome: (book) => Effect.ignore(book.roomMade(scope)) })
+  const wakeCases = (scope: CapScope) => Option.match(cases, { onNone: () => Effect.void, onSome: (book) => Effect.ignore(book.roomMade(scope), { log: "Warn", message: "dunning cases that wait for room look again by themselves, and not at once" }) })
 
   /** The cap as it stands, for what an act would change. */
   const standing = (scope: CapScope) =>
