@@ -8,14 +8,14 @@ import {
 import { ChargePipeline, ChargeWorker, PipelineOptions, retryPolicy, Sweeper } from "@purser/engine"
 import { type Origin, StripeClient, StripeGateway, StripeOrigin } from "@purser/stripe"
 import type { SimRequest, StripeSimShape } from "@purser/stripe-sim"
-import { Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { audit } from "./Auditor.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { Mutant, Tools } from "./Mutant.ts"
 import type { Network } from "./Network.ts"
-import { Process } from "./Process.ts"
+import type { Process } from "./Process.ts"
 import type { Scenario } from "./Scenario.ts"
-import { rngOf } from "./Rng.ts"
+import { Slot } from "./Slot.ts"
 import { capOf, ledgerOf } from "./Store.ts"
 import { forkIn, type Storm } from "./Storm.ts"
 
@@ -36,13 +36,8 @@ export interface Shared {
   readonly retryByPerson: (paymentMethod: string | null) => Effect.Effect<void>
 }
 
-/** One worker's place: its present life, and how another one begins. */
-export class Worker {
-  readonly name: string
-  process: Process
-  private lives = 0
-  private downUntilMs = 0
-  private scope: Scope.Closeable | undefined
+/** One worker's place. */
+export class Worker extends Slot {
   private gateway: ChargeGateway["Service"] | undefined
   private readonly shared: Shared
   /** The ledger that all lives of all workers write to, with its bugs and its auditor. */
@@ -50,12 +45,10 @@ export class Worker {
   private readonly cap: SpendCap["Service"]
 
   constructor(name: string, shared: Shared, ledger: Ledger["Service"], cap: SpendCap["Service"]) {
-    this.name = name
+    super(name, shared.kernel, shared.scenario.seed)
     this.shared = shared
     this.ledger = ledger
     this.cap = cap
-    this.process = new Process(name, shared.tools.rng)
-    this.process.dead = true
   }
 
   /** Builds what outlives a life. */
@@ -124,20 +117,15 @@ export class Worker {
       if (fault !== undefined) this.shared.storm.tell(process.name, `${fault.kind} at ${place}`)
       if (fault?.kind === "kill") this.kill(fault.downMs)
       if (fault?.kind === "freeze") {
-        process.freeze()
-        forkIn(this.shared.kernel, Effect.andThen(Effect.sleep(fault.forMs), Effect.sync(() => process.wake())))
+        this.freeze(fault.forMs)
         const { retried } = fault
         if (retried !== undefined) forkIn(this.shared.kernel, Effect.delay(this.shared.retryByPerson(retried.paymentMethod), retried.afterMs))
       }
       return process.pass
     })
 
-  /** Begins a life, unless one lasts, or it is night. */
-  start() {
-    if (!this.process.dead || this.shared.kernel.nowMs < this.downUntilMs) return
-    const { kernel, mutant, network, pause, scenario, storm, tools } = this.shared
-    const process = this.process = new Process(`${this.name}.${++this.lives}`, rngOf(`${scenario.seed}/${this.name}.${this.lives}`))
-    const scope = this.scope = Scope.makeUnsafe()
+  protected begin(process: Process, scope: Scope.Closeable) {
+    const { mutant, network, pause, scenario, storm, tools } = this.shared
     const server = network.server(process)
     const engine = ChargeWorker.layerNoDeps.pipe(
       Layer.provide(Sweeper.layerNoDeps),
@@ -158,40 +146,7 @@ export class Worker {
         outageAfter: scenario.outageAfter
       }))
     )
-    forkIn(kernel, Layer.buildWithScope(engine, scope).pipe(
-      Effect.flatMap((built) => Effect.forkIn(Context.get(built, ChargeWorker).run, scope)),
-      Effect.ignore
-    ))
-  }
-
-  private end() {
-    const { scope } = this
-    this.scope = undefined
-    if (scope !== undefined) forkIn(this.shared.kernel, Effect.ignoreCause(Scope.close(scope, Exit.void)))
-  }
-
-  /** The process dies at once and leaves everything as it is. */
-  kill(downMs: number) {
-    this.startAfter(downMs)
-    if (this.process.dead) return
-    this.process.kill()
-    this.end()
-  }
-
-  /** The process is told to stop, hands back what it holds, and is gone. */
-  stop(downMs: number) {
-    const { process } = this
-    if (process.dead) return
-    this.end()
-    forkIn(this.shared.kernel, Effect.andThen(Effect.sleep(10), Effect.sync(() => {
-      process.kill()
-      this.startAfter(downMs)
-    })))
-  }
-
-  private startAfter(downMs: number) {
-    this.downUntilMs = Math.max(this.downUntilMs, this.shared.kernel.nowMs + downMs)
-    forkIn(this.shared.kernel, Effect.andThen(Effect.sleep(downMs), Effect.sync(() => this.start())))
+    return Effect.flatMap(Layer.buildWithScope(engine, scope), (built) => Effect.forkIn(Context.get(built, ChargeWorker).run, scope))
   }
 }
 
