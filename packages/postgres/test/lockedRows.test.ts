@@ -6,11 +6,12 @@ import { assert, layer } from "@effect/vitest"
 import { type ChargeKey, type ChargeRequest, type ClaimedCharge, Declined, Ledger, Processing, SpendCap, Succeeded } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Exit, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
 import { PgLedger } from "../src/PgLedger.ts"
 import { PgSpendCap } from "../src/PgSpendCap.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
-import { inTurn, untilWaiting, whileLocked } from "./support/inTurn.ts"
+import { after, inTurn, untilWaiting, whileLocked } from "./support/inTurn.ts"
 
 const stores = Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer), TestDatabase.layerPostgres)
 /** Of another process: calls of one process may share a statement. */
@@ -86,6 +87,48 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     assert.deepStrictEqual([answer._tag, (yield* find(charge.lease.chargeKey)).state], ["Recorded", "succeeded"])
   }))
 
+  it.effect("a payment that meets a decline is a late success of it", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("paid-declined", "2026-11"))
+    const [, answer] = yield* atRow(charge, theirs.settle(refused(charge)), ours.settle(paid(charge)))
+    assert.strictEqual(answer._tag, "Settled")
+    assert.deepStrictEqual((yield* ours.events(charge.lease.chargeKey)).slice(-2).map(({ detail, from, to }) => [from, to, detail]), [
+      ["attached", "declined", "no"], ["declined", "succeeded", "late success after declined"]
+    ])
+  }))
+
+  it.effect("a charge that waits is not taken back to work from where it came to meanwhile", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    for (const [name, first, state] of [
+      ["paid", (charge: ClaimedCharge) => Effect.asVoid(theirs.settle(paid(charge))), "succeeded"],
+      ["aside", (charge: ClaimedCharge) => theirs.quarantine(charge.lease, "another amount"), "processing"]
+    ] as const) {
+      const charge = yield* attached(chargeFor(`waiting-${name}`, "2026-11"))
+      yield* ours.settle({ ...paid(charge), outcome: new Processing({ ...common(charge), paymentIntentId: idOf(charge) }) })
+      const [, taken] = yield* atRow(charge, first(charge), ours.takeWaiting(charge.lease.chargeKey, "w2"))
+      assert.deepStrictEqual([taken, (yield* find(charge.lease.chargeKey)).state], [undefined, state])
+    }
+  }))
+
+  it.effect("of two who put a charge aside the first one's words stand", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("aside-twice", "2026-11"))
+    yield* atRow(charge, theirs.quarantine(charge.lease, "first"), ours.quarantine(charge.lease, "second"))
+    assert.strictEqual((yield* find(charge.lease.chargeKey)).quarantine, "first")
+    assert.deepStrictEqual((yield* ours.events(charge.lease.chargeKey)).flatMap(({ detail }) => detail?.startsWith("quarantined") ? [detail] : []), ["quarantined: first"])
+  }))
+
+  it.effect("room that was given back is not noted for an attempt that was declined since", () => Effect.gen(function*() {
+    const { ours } = yield* both
+    const sql = yield* SqlClient.SqlClient
+    const charge = yield* attached(chargeFor("released", "2026-11"))
+    yield* ours.settle(refused(charge))
+    const { chargeKey } = charge.lease
+    // Asked for again by a person and declined again, all of it while a release of the first attempt is on its way.
+    yield* after(sql.unsafe("update purser.charges set attempt = 2, release_due = true where charge_key = $1", [chargeKey]), ours.markReleased(chargeKey, 1))
+    assert.deepInclude(yield* ours.releaseDue(1000), { chargeKey, attempt: 2 })
+  }))
+
   it.effect("what was taken over is neither extended nor handed back by who held it", () => Effect.gen(function*() {
     const { ours, theirs } = yield* both
     for (const [name, late] of [
@@ -128,6 +171,14 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     const input = { request: charge.request, paymentMethod: "pm_card_visa", worker: "r" }
     const [first, second] = yield* atRow(charge, theirs.adopt({ ...input, paymentIntentId: "pi_first" }), ours.adopt({ ...input, paymentIntentId: "pi_second" }))
     assert.deepStrictEqual([first?.paymentIntentId, second, (yield* find(charge.lease.chargeKey)).paymentIntentId], ["pi_first", undefined, "pi_first"])
+  }))
+
+  it.effect("of two payments found without a row one makes it", () => Effect.gen(function*() {
+    const { ours, theirs } = yield* both
+    const request = chargeFor("adopted-new", "2026-11")
+    const input = { request, paymentMethod: "pm_card_visa", worker: "r" }
+    const second = yield* after(theirs.adopt({ ...input, paymentIntentId: "pi_first" }), ours.adopt({ ...input, paymentIntentId: "pi_second" }))
+    assert.deepStrictEqual([second, (yield* find(request.chargeKey)).paymentIntentId], [undefined, "pi_first"])
   }))
 
   it.effect("a sweep does not wait for a row in other hands, and takes the others; the next one takes it", () => Effect.gen(function*() {

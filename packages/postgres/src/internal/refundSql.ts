@@ -1,5 +1,5 @@
 /**
- * The statements of the book of refunds. A claim is a transaction that holds the charge's row: what is left of a payment is
+ * The statements of the book of refunds. A claim is a transaction that holds the charge's row, and then the refund's: what is left of a payment is
  * summed after the lock, so that two requests never see the same rest. Everything else is one statement.
  */
 import { recordColumns, terms } from "./ledgerReads.ts"
@@ -28,9 +28,9 @@ where charge_key = $1::text and payment_intent_id = $2::text and state in ('requ
 /** charge key */
 export const ours = `select processor_refund_id from purser.refunds where charge_key = $1::text and processor_refund_id is not null`
 
-/** refund key */
+/** refund key. Held as well until the transaction ends: a late holder settles it without asking for the charge. */
 export const stored = `select ${columns}, coalesce(${epochMs("lease_until - purser.now()")}, 0) as lease_left_ms
-from purser.refunds where refund_key = $1::text`
+from purser.refunds where refund_key = $1::text for no key update`
 
 /** refund key, charge key, id, period, currency, amount, reason, actor, note, intent, charge, worker, lease ms */
 export const insert = `with ${clock},

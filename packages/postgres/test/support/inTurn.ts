@@ -14,17 +14,33 @@ const waiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 export const untilWaiting = (count: number) =>
   Effect.repeat(waiting, { until: (found) => found >= count, schedule: Schedule.spaced("5 millis") })
 
-/** Runs `meanwhile` while another connection holds the rows that `lock` selects. */
-export const whileLocked = Effect.fnUntraced(function*<A, E, R>(lock: string, params: ReadonlyArray<unknown>, meanwhile: Effect.Effect<A, E, R>) {
+/** Runs `meanwhile` while `act` is done on another connection and not committed. */
+export const whileOpen = Effect.fnUntraced(function*<A, E, R, B, F, S>(act: Effect.Effect<B, F, S>, meanwhile: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
-  const locked = yield* Deferred.make<void>()
-  const done = yield* Deferred.make<void>()
+  const done = yield* Deferred.make<B, F>()
+  const over = yield* Deferred.make<void>()
   // In a fiber of its own, so that nothing of `meanwhile` runs on the connection of the transaction.
   const holder = yield* Effect.forkChild(sql.withTransaction(
-    Effect.andThen(sql.unsafe(lock, params), Effect.andThen(Deferred.succeed(locked, undefined), Deferred.await(done)))
+    Effect.andThen(Effect.onExit(act, (exit) => Deferred.done(done, exit)), Deferred.await(over))
   ))
-  yield* Deferred.await(locked)
-  return yield* Effect.ensuring(meanwhile, Effect.andThen(Deferred.succeed(done, undefined), Effect.ignore(Fiber.join(holder))))
+  yield* Deferred.await(done)
+  return yield* Effect.ensuring(meanwhile, Effect.andThen(Deferred.succeed(over, undefined), Effect.ignore(Fiber.join(holder))))
+})
+
+/** Runs `meanwhile` while another connection holds the rows that `lock` selects. */
+export const whileLocked = <A, E, R>(lock: string, params: ReadonlyArray<unknown>, meanwhile: Effect.Effect<A, E, R>) =>
+  whileOpen(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(lock, params)), meanwhile)
+
+/** Begins, and comes back when it waits for a lock as the one after so many others, or has ended without. */
+const begun = Effect.fnUntraced(function*<A, E, R>(act: Effect.Effect<A, E, R>, count: number) {
+  const fiber = yield* Effect.forkDetach(act)
+  yield* Effect.raceFirst(untilWaiting(count), Fiber.await(fiber))
+  return fiber
+})
+
+/** What `late` answers that began before `act` was committed, and waited for that. */
+export const after = Effect.fnUntraced(function*<A, E, R, B, F, S>(act: Effect.Effect<B, F, S>, late: Effect.Effect<A, E, R>) {
+  return yield* Fiber.join(yield* whileOpen(act, begun(late, 1)))
 })
 
 /**
@@ -33,11 +49,7 @@ export const whileLocked = Effect.fnUntraced(function*<A, E, R>(lock: string, pa
  */
 export const inTurn = Effect.fnUntraced(function*<A, E, R, B, F, S>(lock: string, params: ReadonlyArray<unknown>, first: Effect.Effect<A, E, R>, second: Effect.Effect<B, F, S>) {
   const [one, two] = yield* whileLocked(lock, params, Effect.gen(function*() {
-    const one = yield* Effect.forkDetach(first)
-    yield* untilWaiting(1)
-    const two = yield* Effect.forkDetach(second)
-    yield* untilWaiting(2)
-    return [one, two] as const
+    return [yield* begun(first, 1), yield* begun(second, 2)] as const
   }))
   return [yield* Fiber.join(one), yield* Fiber.join(two)] as const
 })
