@@ -20,6 +20,29 @@ export class Succeeded extends Schema.TaggedClass<Succeeded>("@purser/core/Charg
   amountReceivedMinor: Schema.Int
 }) {}
 
+// As `checkedRequest` makes requests, with the fields in the order of the class.
+const CheckedSucceeded = function(
+  this: { -readonly [Key in keyof Succeeded]: Succeeded[Key] },
+  chargeKey: ChargeKey,
+  alreadySettled: boolean,
+  paymentIntentId: string,
+  chargeId: string | null,
+  amountReceivedMinor: number
+) {
+  this._tag = "Succeeded"
+  this.chargeKey = chargeKey
+  this.alreadySettled = alreadySettled
+  this.paymentIntentId = paymentIntentId
+  this.chargeId = chargeId
+  this.amountReceivedMinor = amountReceivedMinor
+} as unknown as { new(chargeKey: ChargeKey, alreadySettled: boolean, paymentIntentId: string, chargeId: string | null, amountReceivedMinor: number): Succeeded; prototype: Succeeded }
+CheckedSucceeded.prototype = Succeeded.prototype
+
+/** A payment whose values have been checked already, for those who read many. `amountReceivedMinor` is a safe integer. */
+export const checkedSucceeded = (
+  { alreadySettled, amountReceivedMinor, chargeId, chargeKey, paymentIntentId }: Pick<Succeeded, "chargeKey" | "alreadySettled" | "paymentIntentId" | "chargeId" | "amountReceivedMinor">
+): Succeeded => new CheckedSucceeded(chargeKey, alreadySettled, paymentIntentId, chargeId, amountReceivedMinor)
+
 /** A definitive refusal of the payment method by its bank or network; no money moved. */
 export class Declined extends Schema.TaggedClass<Declined>("@purser/core/ChargeOutcome/Declined")("Declined", {
   ...common,

@@ -3,17 +3,20 @@
  * requests stay equal. It decides nothing, and a request without it is as good.
  */
 import type { ChargeRequest } from "./ChargeRequest.ts"
+import { makeBeside } from "./internal/beside.ts"
 
-const runs = new WeakMap<ChargeRequest, string>()
+const runs = makeBeside<ChargeRequest, { runId: string }>()
 
 /** The run of a request. */
 export const RunMark = {
   /** The run, when somebody has said it. */
-  of: (request: ChargeRequest): string | undefined => runs.get(request),
+  of: (request: ChargeRequest): string | undefined => runs.of(request)?.runId,
 
   /** Says it; answers the same request. */
   on: (request: ChargeRequest, runId: string): ChargeRequest => {
-    runs.set(request, runId)
+    const said = runs.of(request)
+    if (said === undefined) runs.put(request, { runId })
+    else said.runId = runId
     return request
   },
 

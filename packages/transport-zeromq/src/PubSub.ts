@@ -29,7 +29,7 @@ import { defaultRetry, type PatternServerOptions, type WindowClientOptions } fro
 
 export type { MessageSchema, Received, SubscriptionOptions, TypedPublisher, TypedPubSubOptions }
 
-/** What a publishing client takes. Requests are joined by up to 64 into one frame. */
+/** What a publishing client takes. Requests are joined by up to 128 into one frame. */
 export interface PubSubClientOptions extends WindowClientOptions {
   /** Where this client takes answers in; one of its own. Needed where workers are on other machines, else a free one. */
   readonly returnEndpoint?: string | undefined
@@ -70,7 +70,7 @@ const makeClient = Effect.fnUntraced(function*(
   // A name of its own for each life: in one process nobody reconnects to a name.
   const own = options.returnEndpoint === undefined && back.address.startsWith("inproc://")
   const limits = windowOf(options)
-  const joinMax = Math.min(options.joinMax ?? 64, joinLimit)
+  const joinMax = Math.min(options.joinMax ?? joinLimit, joinLimit)
   const wire = yield* wireOf(options)
   const window = yield* makeWindowClient({
     ...limits,

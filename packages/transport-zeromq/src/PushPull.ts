@@ -28,7 +28,7 @@ import { defaultRetry, type PatternServerOptions, type WindowClientOptions } fro
 import type { ServiceClient, ServiceHandler, ServiceMessages, ServiceOptions } from "./ServiceMessages.ts"
 import { openZmqSocket } from "./ZmqSocket.ts"
 
-/** What a producer takes. Requests are joined by up to 64 into one frame: a frame goes to one worker. */
+/** What a producer takes. Requests are joined into one frame by up to an eighth of the window, and no more than 128: a frame goes to one worker. */
 export interface PushPullClientOptions extends WindowClientOptions {
   /** Where this producer takes answers in; one of its own. Needed where workers are on other machines, else a free one. */
   readonly returnEndpoint?: string | undefined
@@ -44,6 +44,8 @@ export interface PushPullServerOptions extends PatternServerOptions {
 
 // 128 requests of the greatest length still fit into a request's limit.
 const joinLimit = 128
+/** Frames that a full window makes at least, so that it is shared out among workers. */
+const framesMin = 8
 
 const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, announced: AnnouncedAddresses | undefined) {
   const endpoints = yield* readEndpoints(options, "connect")
@@ -89,7 +91,7 @@ const makeWindow = Effect.fnUntraced(function*(options: PushPullClientOptions, a
     open,
     timeoutMs,
     retry: options.retry ?? defaultRetry(3),
-    joinMax: Math.min(options.joinMax ?? 64, joinLimit),
+    joinMax: Math.min(options.joinMax ?? Math.ceil(limits.window / framesMin), joinLimit),
     // Workers find a bound address again by themselves, and another one could not be bound in its place at once.
     silencesMax: binds ? undefined : limits.silencesMax
   }

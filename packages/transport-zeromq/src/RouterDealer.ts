@@ -64,7 +64,7 @@ const makeWindow = Effect.fnUntraced(function*(options: RouterDealerClientOption
     open,
     timeoutMs,
     retry: options.retry ?? defaultRetry(3),
-    joinMax: Math.min(options.joinMax ?? 128, joinLimit)
+    joinMax: Math.min(options.joinMax ?? joinLimit, joinLimit)
   }
 })
 

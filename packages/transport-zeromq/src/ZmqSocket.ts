@@ -80,6 +80,8 @@ export interface ZmqSocketOptions {
 type Native = Request | Router | Dealer | Push | Pull | Publisher | XPublisher | Subscriber | Pair
 
 const batchMax = 256
+/** After so many bytes no more are asked for: while joined frames are worked on, the other side should have answers to work on. */
+const batchBytes = 16 * 1024
 const askEvery = 4
 
 /**
@@ -98,15 +100,18 @@ const startReading = (socket: Exclude<Native, Push | Publisher>, isAnswered: boo
   // To ask whether there is more costs as much as to receive. A requester has one answer to come; elsewhere messages that
   // have come alone may go on so, and are asked about now and then.
   let alone = 0
+  let bytes = 0
   const give = (): void => {
     const whole = batch
     batch = []
+    bytes = 0
     alone = whole.length === 1 ? alone + 1 : 0
     hear(whole, read)
   }
   const take = (frames: Frames): void => {
     batch.push(frames)
-    const asks = !isAnswered && (batch.length > 1 || alone % askEvery === 0) && batch.length < batchMax
+    bytes += frames[frames.length - 1]!.length
+    const asks = !isAnswered && bytes < batchBytes && (batch.length > 1 || alone % askEvery === 0) && batch.length < batchMax
     if (asks && !socket.closed && socket.readable) read()
     else give()
   }

@@ -50,6 +50,22 @@ describe("push-pull", () => {
       assert.strictEqual(yield* countOf(ZmqMetrics.strayReplies), 2)
     })), 60_000)
 
+  it.live("makes eight frames of a full window, so that workers share it", () =>
+    isolated(Effect.gen(function*() {
+      const address = yield* freeAddress
+      const worker = yield* puppetWorker(address)
+      const client = yield* clientOf({ ...patient, endpoint: address, window: 24 })
+      const submitted = yield* Effect.forkChild(
+        Effect.forEach(Array.from({ length: 24 }, (_, n) => chargeFor(`c_${n}`, "2026-07")), (request) => client.submit(request), { concurrency: "unbounded" })
+      )
+      for (let frame = 0; frame < 8; frame++) {
+        const { back, items } = yield* worker.take
+        assert.strictEqual(items.length, 3)
+        yield* worker.answer(back, ...items.map((item) => replyTo(item, 1000)))
+      }
+      assert.strictEqual((yield* Fiber.join(submitted)).length, 24)
+    })), 60_000)
+
   it.live("delivers again to another worker what a worker took with it", () =>
     Effect.gen(function*() {
       const addresses = [yield* freeAddress, yield* freeAddress]

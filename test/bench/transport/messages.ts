@@ -1,5 +1,5 @@
 /** The JSON that every program of this comparison moves, and how the two sides of one are told apart. */
-import { type AmountMinor, checkedRequest, type ChargeRequest, Succeeded } from "@purser/core"
+import { type AmountMinor, checkedRequest, type ChargeRequest, checkedSucceeded } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Schema } from "effect"
 
@@ -56,7 +56,7 @@ export const chargeOf = (index: number): ChargeRequest =>
     paymentMethod: "pm_card_visa"
   })
 export const paid = ({ amountMinor, chargeKey }: ChargeRequest) =>
-  new Succeeded({
+  checkedSucceeded({
     chargeKey,
     alreadySettled: false,
     paymentIntentId: "pi_3QZx2eZvKYlo2C1q0abcdefg",

@@ -5,30 +5,12 @@
  */
 import { type PeriodOptions, parsePeriod } from "../BillingPeriod.ts"
 import { type ChargeKey, defaultNamespace } from "../ChargeKey.ts"
-import { Succeeded } from "../ChargeOutcome.ts"
+import { checkedSucceeded, type Succeeded } from "../ChargeOutcome.ts"
 import { type ChargeRequest, checkedRequest } from "../ChargeRequest.ts"
 import { currencyRule, parseCurrency } from "../Currency.ts"
 import { Result } from "effect"
 import { idProblem } from "./idProblem.ts"
 import { remembered } from "./remembered.ts"
-
-/** As `checkedRequest` makes requests: an instance whose values have been checked already, with its fields in the order of the class. */
-const SucceededImpl = function(
-  this: { -readonly [Key in keyof Succeeded]: Succeeded[Key] },
-  chargeKey: ChargeKey,
-  alreadySettled: boolean,
-  paymentIntentId: string,
-  chargeId: string | null,
-  amountReceivedMinor: number
-) {
-  this._tag = "Succeeded"
-  this.chargeKey = chargeKey
-  this.alreadySettled = alreadySettled
-  this.paymentIntentId = paymentIntentId
-  this.chargeId = chargeId
-  this.amountReceivedMinor = amountReceivedMinor
-} as unknown as { new(chargeKey: ChargeKey, alreadySettled: boolean, paymentIntentId: string, chargeId: string | null, amountReceivedMinor: number): Succeeded; prototype: Succeeded }
-SucceededImpl.prototype = Succeeded.prototype
 
 const isId = (value: unknown): value is string => typeof value === "string" && idProblem(value) === undefined
 
@@ -75,7 +57,7 @@ export const readSucceeded = (body: unknown): Succeeded | undefined => {
   const { alreadySettled, amountReceivedMinor, chargeId, chargeKey, paymentIntentId }: Partial<Record<keyof Succeeded, unknown>> = outcome
   if (!isChargeKey(chargeKey) || typeof alreadySettled !== "boolean" || typeof paymentIntentId !== "string") return undefined
   if (chargeId !== null && typeof chargeId !== "string" || !Number.isSafeInteger(amountReceivedMinor)) return undefined
-  return new SucceededImpl(chargeKey, alreadySettled, paymentIntentId, chargeId, Number(amountReceivedMinor))
+  return checkedSucceeded({ chargeKey, alreadySettled, paymentIntentId, chargeId, amountReceivedMinor: Number(amountReceivedMinor) })
 }
 
 /** Writes the outcome of an answer that says paid. */

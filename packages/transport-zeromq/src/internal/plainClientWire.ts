@@ -5,8 +5,8 @@
  * nothing is remembered here. A REP worker may leave it out: a REQ socket has one question at a time.
  */
 import {
-  Backpressure, Canceled, ChargeError, ChargeKey, type ChargeOutcome, type ChargeRequest, Declined, defaultNamespace, MalformedMessage, PeerUnreachable, Processing,
-  Rejected, RequiresAction, RunMark, type SubmitError, Succeeded, TransportError, UnexpectedAnswer
+  Backpressure, Canceled, ChargeError, ChargeKey, type ChargeOutcome, type ChargeRequest, checkedSucceeded, Declined, defaultNamespace, MalformedMessage, PeerUnreachable, Processing,
+  Rejected, RequiresAction, RunMark, type SubmitError, TransportError, UnexpectedAnswer
 } from "@purser/core"
 import { Result, Schema } from "effect"
 import type { ReplyOf } from "./errand.ts"
@@ -103,7 +103,7 @@ const outcomeOf = (reply: typeof PlainReply.Type, asked: Asked): ReplyOf<ChargeO
   switch (reply.status) {
     case "ok":
     case "already_processed":
-      return id == null ? unexpected(chargeKey, "paid, but without an id") : Result.succeed(new Succeeded({
+      return id == null ? unexpected(chargeKey, "paid, but without an id") : Result.succeed(checkedSucceeded({
         chargeKey,
         alreadySettled: reply.status !== "ok",
         paymentIntentId: id,
