@@ -15,6 +15,7 @@ export interface Comparison<P extends ProgramName> {
   /** Fewer jobs for who needs longer. */
   readonly counts?: Partial<Record<P, number>>
   readonly inFlight: number
+  readonly calls?: number
   readonly latencyMs: number
 }
 
@@ -59,11 +60,11 @@ export const chargeSidesOf = async (bench: Pick<Bench, "server">, names: Readonl
 }
 
 /** Measures each program once a round. */
-export const compareCharges = async <P extends ProgramName>(bench: Pick<Bench, "server" | "rounds" | "say">, { count, counts, inFlight, latencyMs, programs }: Comparison<P>): Promise<Record<P, Array<Charged>>> => {
+export const compareCharges = async <P extends ProgramName>(bench: Pick<Bench, "server" | "rounds" | "say">, { calls, count, counts, inFlight, latencyMs, programs }: Comparison<P>): Promise<Record<P, Array<Charged>>> => {
   const databaseUrl = await bench.server.newDatabase()
   return withChargeServer(latencyMs, (postUrl) =>
     inTurns(programs, bench.rounds, async (name, round) => {
-      const charged = await chargeSidesOf(bench, [name], counts?.[name] ?? count, { databaseUrl, postUrl, inFlight, run: `${process.pid}r${round}${name}l${latencyMs}` })
+      const charged = await chargeSidesOf(bench, [name], counts?.[name] ?? count, { databaseUrl, postUrl, inFlight, ...calls === undefined ? {} : { calls }, run: `${process.pid}r${round}${name}l${latencyMs}` })
       bench.say(`${name} ${charged.perSecond.toFixed(0)}/s`)
       return charged
     }))

@@ -13,6 +13,8 @@ export interface Setting {
   readonly postUrl: string
   /** Jobs under way at once. */
   readonly inFlight: number
+  /** Calls under way at once, where they are fewer than the jobs. */
+  readonly calls?: number
   /** Makes the ids of this run's jobs its own. */
   readonly run: string
 }
@@ -34,9 +36,9 @@ export interface Program {
 export const jobsOf = (run: string, count: number): ReadonlyArray<Job> =>
   Array.from({ length: count }, (_, index) => ({ customerId: `cust_${run}_${index}`, amountMinor: 1000 + index % 9000 }))
 
-/** As many connections as calls under way. */
-export const makePost = ({ inFlight, postUrl }: Setting) => {
-  const pool = new Pool(postUrl, { connections: inFlight, pipelining: 1 })
+/** As many connections as calls under way; a call waits for one. */
+export const makePost = ({ calls, inFlight, postUrl }: Setting) => {
+  const pool = new Pool(postUrl, { connections: calls ?? inFlight, pipelining: 1 })
   /** Answers the charge's id. */
   const post = async (idempotencyKey: string, { amountMinor, customerId }: Job): Promise<string> => {
     const { body, statusCode } = await pool.request({
