@@ -8,7 +8,7 @@ import {
   type AccountIdentity, accountIdentity, type AccountReader, type AccountReversal, chargeAsPayment, ChargeGateway, type DueEvent, DunningBook, type Ledger, type LedgerError, type PipelineError,
   Money, ProcessorAccount, type RefundKey, Sightings, type SpendCap, type WebhookEvent, WebhookInbox, type WebhookRefused, WebhookSource
 } from "@purser/core"
-import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Result } from "effect"
+import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Random, Result } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { EngineMetrics } from "./EngineMetrics.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
@@ -190,7 +190,9 @@ export class Webhooks extends Context.Service<Webhooks, {
         if (Result.isFailure(result)) {
           const { message } = result.failure
           yield* Effect.logWarning(`event ${event.id} is dealt with later: ${message}`)
-          yield* inbox.postpone(event.id, Math.min(backoffMaxMs, 1000 * 2 ** Math.min(tries, 20)), message)
+          // Those that failed together, under a rate limit for one, are not to come again together.
+          const waitMs = Math.min(backoffMaxMs, 1000 * 2 ** Math.min(tries, 20)) * (1 - (yield* Random.next) / 2)
+          yield* inbox.postpone(event.id, Math.round(waitMs), message)
           return false
         }
         const { detail, verdict } = result.success

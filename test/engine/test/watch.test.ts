@@ -4,18 +4,20 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import {
-  type AccountCharge, type AccountPayment, type AccountReader, type AccountReversal, Ledger, ProcessorAccount, ReconcileBook, RefundLedger, RefundRequest, Refunded,
+  type AccountCharge, type AccountPayment, type AccountReader, type AccountReversal, ChargeError, GatewayTimeout, Ledger, ProcessorAccount, ReconcileBook, RefundLedger, RefundRequest, Refunded,
   Sightings, WebhookInbox, WebhookSource, WebhookRefused, SignatureWrong
 } from "@purser/core"
 import { ChargePipeline, type Difference, Reconciler, Webhooks } from "@purser/engine"
 import { chargeFor, TestPipeline } from "@purser/testkit"
-import { Context, Effect, Fiber, Layer } from "effect"
+import { Context, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
 
 interface Account {
   readonly payments: Array<AccountPayment>
   readonly charges: Array<AccountCharge>
   readonly reversals: Array<AccountReversal>
+  /** So many reads of a payment are left without an answer. */
+  silent: number
 }
 class TestAccount extends Context.Service<TestAccount, Account>()("@purser/test-engine/TestAccount") {}
 
@@ -28,11 +30,13 @@ const paged = <A extends { readonly id: string }>(items: () => ReadonlyArray<A>)
   })
 const one = <A extends { readonly id: string }>(items: ReadonlyArray<A>) => (id: string) => Effect.sync(() => items.find((item) => item.id === id))
 
+const silence = new ChargeError({ reason: new GatewayTimeout({ operation: "account.payment", timeoutMs: 1 }), chargeKey: null, requestId: null })
+
 const account = Layer.effectContext(Effect.sync(() => {
-  const held: Account = { payments: [], charges: [], reversals: [] }
+  const held: Account = { payments: [], charges: [], reversals: [], silent: 0 }
   const reader: AccountReader = {
     account: null,
-    payment: one(held.payments),
+    payment: (id) => held.silent-- > 0 ? Effect.fail(silence) : one(held.payments)(id),
     invoiceOf: () => Effect.succeed(undefined),
     charge: one(held.charges),
     reversal: (_, id) => one(held.reversals)(id),
@@ -164,6 +168,28 @@ const spiedBook = Layer.effect(
       discard: (id) => Effect.andThen(Effect.sync(() => void (spied.open -= 1)), book.discard(id))
     }))
 ).pipe(Layer.provide(ReconcileBook.layerMemory))
+
+describe("Webhooks that could not be dealt with", () => {
+  it.effect("do not all come again in the same moment", () =>
+    Effect.gen(function*() {
+      const id = yield* paid
+      const held = yield* TestAccount
+      yield* receive("evt_1", "payment", id)
+      yield* receive("evt_2", "payment", id)
+      held.silent = 2
+      const draws = [0, 1]
+      assert.deepStrictEqual(
+        yield* Effect.provideService(deal, Random.Random, { nextDoubleUnsafe: () => draws.shift()!, nextIntUnsafe: () => 0 }),
+        { done: 0, postponed: 2 }
+      )
+      yield* TestClock.adjust("499 millis")
+      assert.deepStrictEqual(yield* deal, { done: 0, postponed: 0 })
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(yield* deal, { done: 1, postponed: 0 })
+      yield* TestClock.adjust("500 millis")
+      assert.deepStrictEqual(yield* deal, { done: 1, postponed: 0 })
+    }).pipe(Effect.provide(world)))
+})
 
 describe("Reconciler", () => {
   it.effect("an account that is larger than a page is never held whole", () =>

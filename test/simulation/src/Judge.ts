@@ -24,7 +24,7 @@ export interface Evidence {
   readonly told: ReadonlyArray<Told>
 }
 
-const isGood = ({ paymentMethod }: PlannedCharge) => paymentMethod === "pm_card_visa" || paymentMethod === null || paymentMethod.startsWith("pm_usBankAccount")
+const isGood = ({ paymentMethod }: PlannedCharge) => paymentMethod === "pm_card_visa" || paymentMethod === null || paymentMethod === "pm_usBankAccount_success"
 
 /** Nobody planned it, and who asked for it asked once. */
 export const mayBeAbsent = ({ charges, planned }: Scenario, index: number): boolean => !planned && charges[index]!.once

@@ -2,6 +2,7 @@
  * A bug that is planted at a seam of the engine, to see that the judge finds it. The engine itself stays as it is.
  */
 import type { ChargeGateway, ChargeHandler, Ledger, SpendCap } from "@purser/core"
+import type { Webhooks } from "@purser/engine"
 import type { StripeSimShape } from "@purser/stripe-sim"
 import type { Rng } from "./Rng.ts"
 import type { Scenario } from "./Scenario.ts"
@@ -29,6 +30,7 @@ export interface Mutant {
   readonly cap?: (tools: Tools) => SpendCap["Service"]
   readonly gateway?: (gateway: ChargeGateway["Service"], tools: Tools) => ChargeGateway["Service"]
   readonly handler?: (handler: ChargeHandler, tools: Tools) => ChargeHandler
+  readonly hooks?: (webhooks: Webhooks["Service"], tools: Tools) => Webhooks["Service"]
   readonly saysRoomAnyway?: boolean
   readonly takesUndoneForDone?: boolean
   readonly takesAnyReply?: boolean

@@ -9,6 +9,8 @@ import type { Rng } from "./Rng.ts"
 export class Process {
   readonly name: string
   dead = false
+  /** Asked before anything that the process does to the world outside, and after it. */
+  atPass: () => void = () => {}
   private readonly awake = Latch.makeUnsafe(true)
 
   private readonly rng: Rng
@@ -26,6 +28,9 @@ export class Process {
     return this.rng.between(5, 80)
   }
 
+  /** Comes back once the process is awake. */
+  readonly awakes: Effect.Effect<void> = Effect.suspend(() => this.awake.await)
+
   freeze() {
     this.awake.closeUnsafe()
   }
@@ -40,7 +45,10 @@ export class Process {
   }
 
   /** Waits while the process stands still; a dead one gets no further. */
-  readonly pass: Effect.Effect<void> = Effect.suspend(() => this.dead ? Effect.die(new Error("the process is dead")) : this.awake.await).pipe(
+  readonly pass: Effect.Effect<void> = Effect.suspend(() => {
+    this.atPass()
+    return this.dead ? Effect.die(new Error("the process is dead")) : this.awake.await
+  }).pipe(
     Effect.andThen(Effect.suspend(() => this.dead ? Effect.die(new Error("the process is dead")) : Effect.void))
   )
 

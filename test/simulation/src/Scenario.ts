@@ -3,7 +3,8 @@
  * that a failure can be printed, repeated, and made smaller by leaving faults out.
  */
 import { type FaultPlace, faultPlaces } from "@purser/core"
-import type { Fault as StripeFault, FaultAction } from "@purser/stripe-sim"
+import type { Fault as StripeFault, FaultAction, WebhookFault } from "@purser/stripe-sim"
+import { besideFaults, besideOf, type BesidePlan } from "./BesidePlan.ts"
 import { type Rng, rngOf } from "./Rng.ts"
 
 /** One obligation. Times are milliseconds from the beginning of the world. */
@@ -48,6 +49,9 @@ export type SimFault =
   | { readonly kind: "stop"; readonly atMs: number; readonly worker: number; readonly downMs: number }
   | { readonly kind: "night"; readonly atMs: number; readonly forMs: number }
   | { readonly kind: "cancelInDashboard"; readonly nth: number; readonly afterMs: number }
+  /** A process beside the workers, at its `nth` step to the world outside or back. */
+  | { readonly kind: "office"; readonly office: string; readonly nth: number; readonly how: "kill" | "freeze"; readonly ms: number }
+  | { readonly kind: "webhook"; readonly fault: WebhookFault }
   | { readonly kind: "retryByPerson"; readonly atMs: number; readonly paymentMethod: string | null }
 
 /** A world to be run. */
@@ -66,6 +70,8 @@ export interface Scenario {
   readonly outageAfter: number
   /** Ledger and cap are one store, where a first claim takes its room in the same act. */
   readonly oneStore: boolean
+  /** What goes on beside the charging. */
+  readonly beside: BesidePlan
   readonly faults: ReadonlyArray<SimFault>
 }
 
@@ -93,6 +99,13 @@ const chargesOf = (rng: Rng, gateway: Scenario["gateway"], clients: number): Rea
       once: rng.chance(0.25)
     }
   })
+}
+
+/** Where webhooks are taken, one charge is often a bank debit, whose end nobody but they can tell in time. */
+const withDebit = (rng: Rng, charges: ReadonlyArray<PlannedCharge>): ReadonlyArray<PlannedCharge> => {
+  const one = rng.between(0, charges.length - 1)
+  const paymentMethod = rng.pick(["pm_usBankAccount_success", "pm_usBankAccount_success", "pm_usBankAccount_insufficientFunds", null])
+  return paymentMethod === null ? charges : charges.with(one, { ...charges[one]!, paymentMethod })
 }
 
 /** What leaves Stripe in doubt for longer than it keeps keys is the open case of one-call charges: not for them. */
@@ -215,12 +228,17 @@ export const scenarioOf = (seed: string): Scenario => {
   const faults = rng.branch("faults")
   const stormy = rng.pick([2, 5, 12])
   const everyFault = [...Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world)), ...addedFaults(seed)]
+  const idempotency = gateway !== "payment_intents" || rng.chance(0.75)
+  const beside = besideOf(seed, { charges, idempotency })
+  const due = beside.hooks === undefined || gateway !== "payment_intents" ? charges : withDebit(rngOf(seed).branch("debit"), charges)
+  everyFault.push(...besideFaults(seed, beside))
   return {
     seed,
     ...world,
-    idempotency: gateway !== "payment_intents" || rng.chance(0.75),
+    idempotency,
+    beside,
     rateLimited: rng.chance(0.1),
-    charges,
+    charges: due,
     capMinor: BigInt(rng.chance(0.6) ? total : Math.max(...charges.map(({ amountMinor }) => amountMinor), Math.floor(total * 0.6))),
     outageAfter: rng.pick([3, 20]),
     planned: rng.chance(0.5),

@@ -72,10 +72,13 @@ const claimWithExtras = (ledger: LedgerShape, { cap, saysRoomAnyway }: SameStore
     )
   })
 
+/** The connection of a process, over which the ledger and the books beside it are called. */
+export const connectionOf = (process: Process, storm: Storm) => (operation: string) => <A>(call: Effect.Effect<A, LedgerError>): Effect.Effect<A, LedgerError> =>
+  process.outside(struck(storm, process.name, operation, new LedgerError({ reason: new LedgerUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
+
 /** The ledger of a process; with a cap that is kept in the same store, or beside one. */
 export const ledgerOf = (process: Process, storm: Storm, ledger: LedgerShape, sameStore: SameStore | undefined): LedgerShape => {
-  const reach = (operation: string) => <A>(call: Effect.Effect<A, LedgerError>) =>
-    process.outside(struck(storm, process.name, operation, new LedgerError({ reason: new LedgerUnavailable({ operation, detail: "the connection was lost" }), chargeKey: null }))(call))
+  const reach = connectionOf(process, storm)
   return {
     ...ledger,
     ...(sameStore === undefined ? {} : { store: storm }),

@@ -102,6 +102,11 @@ export class Storm {
     return this.strikes(place, [...this.of("kill"), ...this.of("freeze")].filter((fault) => fault.place === place))
   }
 
+  /** A process beside the workers does something to the world outside, or has done it. */
+  atOffice(office: string): Of<"office"> | undefined {
+    return this.strikes(`office ${office}`, this.of("office").filter((fault) => fault.office === office))
+  }
+
   atIntent(): Of<"cancelInDashboard"> | undefined {
     return this.strikes("intent", this.of("cancelInDashboard"))
   }

@@ -7,14 +7,19 @@ import { BillingRun } from "@purser/engine"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
 import { Context, Effect, Layer, Stream } from "effect"
+import { audit } from "./Auditor.ts"
+import { makeBeside } from "./Beside.ts"
+import { endpoint } from "./Hooks.ts"
 import { judge, mayBeAbsent, type Told } from "./Judge.ts"
 import { Kernel, Stuck } from "./Kernel.ts"
 import type { Mutant } from "./Mutant.ts"
 import { Network } from "./Network.ts"
+import type { Mail } from "./Office.ts"
 import { rngOf } from "./Rng.ts"
 import { type PlannedCharge, type Scenario, stormMs } from "./Scenario.ts"
+import type { Slot } from "./Slot.ts"
 import { Storm } from "./Storm.ts"
-import { makeWorkers, type Worker } from "./Worker.ts"
+import { makeWorkers, type Shared, type Worker } from "./Worker.ts"
 
 /** What became of a world. `steps` and `digest` are the same for the same scenario. */
 export interface Verdict {
@@ -48,9 +53,11 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   ))
   const ledger = Context.get(stores, Ledger)
   const cap = Context.get(stores, SpendCap)
+  const mail: Mail = { receive: () => Effect.succeed(503) }
   const sim = yield* StripeSim.makeInProcess({
     idempotency: scenario.idempotency,
     bankSettles: "20 minutes",
+    ...(scenario.beside.hooks === undefined ? {} : { webhooks: [endpoint], receiveWebhook: (request) => mail.receive(request) }),
     ...(scenario.rateLimited ? { rateLimits: { globalPerSecond: 4 } } : {})
   })
   const violations: Array<string> = []
@@ -69,12 +76,18 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
       reason: "asked to",
       ...(paymentMethod === null ? {} : { paymentMethod })
     })))
-  const workers = yield* makeWorkers({
-    retryByPerson, kernel, storm, scenario, network, sim, ledger, cap, mutant, violations,
-    pause: Context.get(stores, ChargePause),
-    tools: { rng: rng.branch("mutant"), ledger, cap, sim }
-  })
+  const tools = { rng: rng.branch("mutant"), ledger, cap, sim }
+  const shared: Shared = {
+    retryByPerson, kernel, storm, scenario, network, sim, mutant, violations, tools,
+    // What all processes write to, with its bugs and its auditor.
+    ledger: audit(mutant?.ledger?.(tools) ?? ledger, violations),
+    cap: mutant?.cap?.(tools) ?? cap,
+    pause: Context.get(stores, ChargePause)
+  }
+  const workers = yield* makeWorkers(shared)
+  const beside = yield* makeBeside(shared, stores, requests, mail)
   workers.forEach((worker) => worker.start())
+  yield* beside.start
   yield* Effect.forEach(storm.of("stripe"), ({ fault }) => sim.faults.add(fault))
 
   const told: Array<Told> = []
@@ -96,17 +109,18 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     // Whoever started the run starts it again until nothing is open.
     yield* Effect.forkChild(Effect.forever(Effect.andThen(Effect.orDie(run.dispatch({ runId, concurrency: 3 })), Effect.sleep(600_000))))
   }
-  yield* weather(storm, workers, network, retryByPerson)
+  yield* weather(storm, workers, [...workers, ...beside.offices], network, retryByPerson)
 
   yield* Effect.sleep(Math.max(2 * stormMs, ...storm.of("night").map(({ atMs, forMs }) => atMs + forMs + stormMs)))
   storm.over = true
   yield* sim.faults.clear
+  yield* beside.calm ?? Effect.void
   const untilSettled = Effect.gen(function*() {
     const untilMs = storm.nowMs + graceMs
     while (storm.nowMs < untilMs) {
       const records = yield* Effect.orDie(Effect.forEach(requests, ({ chargeKey }) => ledger.find(chargeKey)))
       const due = yield* Effect.orDie(ledger.releaseDue(1))
-      if (due.length === 0 && records.every((record, index) => record === undefined ? mayBeAbsent(scenario, index) : !isOpen(record.state) || record.quarantine !== null)) return true
+      if (due.length === 0 && (yield* beside.isAtRest) && records.every((record, index) => record === undefined ? mayBeAbsent(scenario, index) : !isOpen(record.state) || record.quarantine !== null)) return true
       yield* Effect.sleep(30_000)
     }
     return false
@@ -116,14 +130,14 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   // for as long as Stripe keeps keys, if nothing but the key stands before a second payment.
   const late = scenario.faults.some((fault) => fault.kind === "stripe" && "delayMs" in fault.fault.action && fault.fault.action.delayMs > graceMs)
   if (late || !settledSoon) {
-    workers.forEach((worker) => worker.kill(dayMs))
+    ;[...workers, ...beside.offices].forEach((slot) => slot.kill(dayMs))
     yield* Effect.sleep(dayMs)
   }
   yield* sim.faults.release
   yield* sim.rollForward
   yield* Effect.sleep(60_000)
   yield* untilSettled
-  violations.push(...network.violations, ...(yield* judge({ scenario, requests, ledger, cap, sim, told })))
+  violations.push(...network.violations, ...(yield* judge({ scenario, requests, ledger, cap, sim, told })), ...(yield* beside.judge))
   const journal = yield* sim.requests
   const books = yield* sim.books
   return {
@@ -160,18 +174,18 @@ const digestOf = (text: string): string => {
 
 /** What comes at its time. */
 const weather = Effect.fnUntraced(function*(
-  storm: Storm, workers: ReadonlyArray<Worker>, network: Network, retryByPerson: (paymentMethod: string | null) => Effect.Effect<void>
+  storm: Storm, workers: ReadonlyArray<Worker>, slots: ReadonlyArray<Slot>, network: Network, retryByPerson: (paymentMethod: string | null) => Effect.Effect<void>
 ) {
   const at = (atMs: number, act: Effect.Effect<unknown>) => Effect.forkChild(Effect.delay(act, atMs))
   yield* Effect.forEach(storm.of("clientRestart"), ({ atMs, client }) => at(atMs, Effect.sync(() => network.restart(client))))
   yield* Effect.forEach(storm.of("stop"), ({ atMs, downMs, worker }) => at(atMs, Effect.sync(() => workers[worker]!.stop(downMs))))
-  yield* Effect.forEach(storm.of("night"), ({ atMs, forMs }) => at(atMs, Effect.sync(() => workers.forEach((worker) => worker.kill(forMs)))))
+  yield* Effect.forEach(storm.of("night"), ({ atMs, forMs }) => at(atMs, Effect.sync(() => slots.forEach((slot) => slot.kill(forMs)))))
   yield* Effect.forEach(storm.of("retryByPerson"), ({ atMs, paymentMethod }) => at(atMs, retryByPerson(paymentMethod)))
 })
 
 /** Runs a scenario. What breaks the world itself is a violation too. */
 export const runScenario = async (scenario: Scenario, mutant?: Mutant, isTold = false): Promise<Verdict> => {
-  const kernel = new Kernel(rngOf(scenario.seed).branch("kernel"), { PURSER_SWEEP_INTERVAL: "20 seconds", PURSER_RUN_PAUSE: "15 seconds" })
+  const kernel = new Kernel(rngOf(scenario.seed).branch("kernel"), { PURSER_SWEEP_INTERVAL: "20 seconds", PURSER_RUN_PAUSE: "15 seconds", PURSER_WEBHOOK_INTERVAL: "60 seconds" })
   return kernel.run(Effect.scoped(world(kernel, scenario, mutant, isTold)), stepsMax).catch((error: unknown): Verdict => ({
     violations: [error instanceof Stuck ? `stuck: ${error.message}` : `broken: ${error instanceof Error ? error.stack : String(error)}`],
     steps: kernel.steps,

@@ -37,6 +37,10 @@ export const shrink = async (scenario: Scenario, mutant?: Mutant, runsMax = 120)
     }
   }
   for (let size = Math.max(1, best.faults.length >> 1); size >= 1; size >>= 1) await without(size)
+  for (const part of Object.keys(best.beside)) {
+    const candidate = { ...best, beside: Object.fromEntries(Object.entries(best.beside).filter(([name]) => name !== part)) }
+    if (await fails(candidate)) best = candidate
+  }
   for (let at = best.charges.length - 1; at >= 0 && best.charges.length > 1; at--) {
     const candidate = { ...best, charges: best.charges.toSpliced(at, 1) }
     if (await fails(candidate)) best = candidate
@@ -55,6 +59,7 @@ export const describe = (seed: string, scenario: Scenario, shrunk: Scenario, vio
     `seed ${seed} fails: ${commandOf(seed, mutant)}`,
     ...violations.map((violation) => `  ${violation}`),
     `${scenario.faults.length} faults and ${scenario.charges.length} charges; these are enough (${scenario.gateway}, idempotency ${scenario.idempotency ? "on" : "off"}, cap ${scenario.capMinor}):`,
+    ...Object.entries(shrunk.beside).map(([part, plan]) => `  ${part}: ${JSON.stringify(plan)}`),
     ...shrunk.faults.map((fault) => `  ${JSON.stringify(fault)}`),
     ...shrunk.charges.map((charge) => `  ${JSON.stringify(charge)}`)
   ].join("\n")

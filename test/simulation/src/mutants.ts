@@ -6,6 +6,7 @@ import {
   AuthenticationRequired, CardDeclined, ChargeError, ChargeRequest, type GatewayOrder, type Ledger, type SpendCap, Succeeded
 } from "@purser/core"
 import { Clock, Effect } from "effect"
+import { besideMutants } from "./besideMutants.ts"
 import type { Mutant } from "./Mutant.ts"
 import { isRetried, type Scenario } from "./Scenario.ts"
 
@@ -333,5 +334,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     within: 60,
     shows: /was given the answer to/,
     takesAnyReply: true
-  }
+  },
+  ...besideMutants
 ]

@@ -1,0 +1,43 @@
+/**
+ * All that goes on in a world beside the charging, as one: it starts with the workers, calms down with the storm, comes to
+ * rest, and is judged with the rest.
+ */
+import { type ChargePause, type ChargeRequest, DunningBook, type Ledger, ReconcileBook, RefundLedger, Sightings, type SpendCap, WebhookInbox } from "@purser/core"
+import { type Context, Effect, Layer, type Scope } from "effect"
+import { makeHooks } from "./Hooks.ts"
+import type { Mail, OfficeShared } from "./Office.ts"
+import type { Slot } from "./Slot.ts"
+import type { Shared } from "./Worker.ts"
+
+/** One thing that goes on. */
+export interface Beside {
+  readonly offices: ReadonlyArray<Slot>
+  readonly start: Effect.Effect<void, never, Scope.Scope>
+  /** The storm is over: what its faults held back goes on. */
+  readonly calm?: Effect.Effect<void>
+  /** Nothing of it is open. */
+  readonly isAtRest: Effect.Effect<boolean>
+  /** Everything that is wrong with it, in a world that has come to rest. */
+  readonly judge: Effect.Effect<ReadonlyArray<string>>
+}
+
+/** What a plan has for this world, built and not yet begun. */
+export const makeBeside = Effect.fnUntraced(function*(
+  shared: Shared, stores: Context.Context<Ledger | SpendCap | ChargePause>, requests: ReadonlyArray<ChargeRequest>, mail: Mail
+): Effect.fn.Return<Beside, never, Scope.Scope> {
+  const plan = shared.scenario.beside
+  const books = yield* Layer.build(Layer.mergeAll(RefundLedger.layerMemory, DunningBook.layerMemory, ReconcileBook.layerMemory).pipe(
+    Layer.provideMerge(Layer.mergeAll(Sightings.layerMemory, WebhookInbox.layerMemory)),
+    Layer.provide(Layer.succeedContext(stores))
+  ))
+  const offices: OfficeShared = { ...shared, books, requests, mail }
+  const all: Array<Beside> = []
+  if (plan.hooks !== undefined) all.push(yield* makeHooks(offices, plan.hooks))
+  return {
+    offices: all.flatMap(({ offices }) => offices),
+    start: Effect.forEach(all, ({ start }) => start, { discard: true }),
+    calm: Effect.forEach(all, ({ calm }) => calm ?? Effect.void, { discard: true }),
+    isAtRest: Effect.map(Effect.forEach(all, ({ isAtRest }) => isAtRest), (rest) => rest.every((one) => one)),
+    judge: Effect.map(Effect.forEach(all, ({ judge }) => judge), (found) => found.flat())
+  }
+})
