@@ -17,6 +17,8 @@ export interface Comparison<P extends ProgramName> {
   readonly inFlight: number
   readonly calls?: number
   readonly latencyMs: number
+  /** Jobs before those that count, in parts of them (1). */
+  readonly warmth?: number
 }
 
 /** One measurement. */
@@ -32,11 +34,13 @@ export const withChargeServer = async <A>(latencyMs: number, use: (postUrl: stri
 }
 
 /** Programs at once, each in a process of its own with its part of the jobs; the time is from the start of the first to the end of the last. */
-export const chargeSidesOf = async (bench: Pick<Bench, "server">, names: ReadonlyArray<ProgramName>, count: number, setting: Setting): Promise<Charged> => {
+export const chargeSidesOf = async (bench: Pick<Bench, "server">, names: ReadonlyArray<ProgramName>, count: number, setting: Setting, warmth = 1): Promise<Charged> => {
   const part = Math.ceil(count / names.length)
+  // Code is compiled only after thousands of charges, and a worker lives for weeks. Each of several processes is as warm as a single one.
+  const warm = warmth * count
   const lifetime = await bench.server.counting()
   const sides = names.map((name, index) =>
-    openSide(beside(import.meta.url, "side.ts"), [name, String(part), JSON.stringify({ ...setting, run: `${setting.run}n${index}`, inFlight: Math.ceil(setting.inFlight / names.length) })]))
+    openSide(beside(import.meta.url, "side.ts"), [name, String(part), String(warm), JSON.stringify({ ...setting, run: `${setting.run}n${index}`, inFlight: Math.ceil(setting.inFlight / names.length) })]))
   await Promise.all(sides.map((side) => side.heard()))
   const counted = await bench.server.counting()
   const beganMs = performance.now()
@@ -46,7 +50,7 @@ export const chargeSidesOf = async (bench: Pick<Bench, "server">, names: Readonl
   const cost = await counted(part * names.length)
   await Promise.all(sides.map((side) => side.end()))
   // With those of the jobs that warmed up; see `counting`.
-  const { fsyncs } = await lifetime(part * names.length + names.length * Math.ceil(part / 2))
+  const { fsyncs } = await lifetime(part * names.length + names.length * warm)
   const alone = worked.length === 1
   return {
     perSecond: part * names.length * 1000 / (alone ? worked[0]!.tookMs : tookMs),
@@ -60,11 +64,11 @@ export const chargeSidesOf = async (bench: Pick<Bench, "server">, names: Readonl
 }
 
 /** Measures each program once a round. */
-export const compareCharges = async <P extends ProgramName>(bench: Pick<Bench, "server" | "rounds" | "say">, { calls, count, counts, inFlight, latencyMs, programs }: Comparison<P>): Promise<Record<P, Array<Charged>>> => {
+export const compareCharges = async <P extends ProgramName>(bench: Pick<Bench, "server" | "rounds" | "say">, { calls, count, counts, inFlight, latencyMs, programs, warmth }: Comparison<P>): Promise<Record<P, Array<Charged>>> => {
   const databaseUrl = await bench.server.newDatabase()
   return withChargeServer(latencyMs, (postUrl) =>
     inTurns(programs, bench.rounds, async (name, round) => {
-      const charged = await chargeSidesOf(bench, [name], counts?.[name] ?? count, { databaseUrl, postUrl, inFlight, ...calls === undefined ? {} : { calls }, run: `${process.pid}r${round}${name}l${latencyMs}` })
+      const charged = await chargeSidesOf(bench, [name], counts?.[name] ?? count, { databaseUrl, postUrl, inFlight, ...calls === undefined ? {} : { calls }, run: `${process.pid}r${round}${name}l${latencyMs}` }, warmth)
       bench.say(`${name} ${charged.perSecond.toFixed(0)}/s`)
       return charged
     }))

@@ -17,7 +17,8 @@ export const charge: Suite = {
       count,
       counts: { dbos: Math.ceil(count / 8), restate: Math.ceil(count / 8), "by-hand-single": Math.ceil(count / 2) },
       inFlight,
-      latencyMs: 0
+      latencyMs: 0,
+      warmth: 2
     })
     const purser = rates(found.purser)
     const best = found.purser.map((_, round) => Math.max(...peers.map((peer) => found[peer][round]!.perSecond)))
@@ -68,7 +69,7 @@ export const embedded: Suite = {
   title: "The embedded database",
   run: async (bench): Promise<Found> => {
     const [count, inFlight] = [bench.count(8000, 4000), 256]
-    const found = await compareCharges(bench, { programs: ["purser", "purser-embedded"], count, inFlight, latencyMs: 0 })
+    const found = await compareCharges(bench, { programs: ["purser", "purser-embedded"], count, inFlight, latencyMs: 0, warmth: 2 })
     return {
       setting: `${count} charges a round, ${inFlight} under way, answers at once; both with fsync`,
       figures: figuresOf<"purser" | "purser-embedded">(found, (program) => program === "purser" ? "purser on PostgreSQL" : "purser, embedded", ["purser-embedded"]),
