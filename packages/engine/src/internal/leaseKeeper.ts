@@ -22,8 +22,8 @@ class Held {
   }
 }
 
-/** Renews at a third of the time that a claim has given. */
-const everyMsOf = ({ leaseLeftMs }: ClaimedCharge) => Math.max(50, leaseLeftMs / 3)
+/** Renews at a third of the time that a claim has given; in whole milliseconds, since no clock wakes anybody at a part of one. */
+const everyMsOf = ({ leaseLeftMs }: ClaimedCharge) => Math.max(50, Math.ceil(leaseLeftMs / 3))
 
 /** The keeper's fiber ends with the scope. */
 export const makeLeaseKeeper = (ledger: Ledger["Service"]): Effect.Effect<HoldLease, never, Scope.Scope> =>
