@@ -57,7 +57,7 @@ export const inOrder = <A>(...answers: readonly [A, ...Array<A>]) => {
 export const scripted = ({ cap = {}, gateway = {}, ledger = {}, pause, settings = {}, watched = false }: Script) => {
   const asked: Array<string> = []
   const lines: Array<string> = []
-  const told = <Args extends ReadonlyArray<unknown>, A, E>(name: string, shown: (...args: Args) => ReadonlyArray<unknown>, answer: (...args: Args) => Effect.Effect<A, E>) => (...args: Args): Effect.Effect<A, E> =>
+  const told = <Args extends ReadonlyArray<unknown>, A, E>(name: string, shown: (...args: NoInfer<Args>) => ReadonlyArray<unknown>, answer: (...args: Args) => Effect.Effect<A, E>) => (...args: Args): Effect.Effect<A, E> =>
     Effect.suspend(() => {
       asked.push([name, ...shown(...args).map(word)].join(" ").trim())
       return answer(...args)
@@ -83,12 +83,12 @@ export const scripted = ({ cap = {}, gateway = {}, ledger = {}, pause, settings 
         claim: told("claim", (_, worker, extras) => [worker, extras], all.claim),
         attach: told("attach", ({ generation, paymentIntentId, paymentMethod }) => [generation, paymentIntentId, paymentMethod], all.attach),
         settle: told("settle", (input) => [input.attempt, input.paymentIntentId, input], all.settle),
-        extend: told("extend", (_) => [], all.extend),
+        extend: told("extend", () => [], all.extend),
         handBack: told("hand back", (_, retryAfterMs, detail) => [retryAfterMs, detail], all.handBack),
         markReleased: told("mark released", (_, attempt) => [attempt], all.markReleased),
         renew: told("renew", ({ generation, paymentIntentId }) => [generation, paymentIntentId], all.renew),
         quarantine: told("quarantine", (_, detail) => [detail], all.quarantine),
-        find: told("find row", (_) => [], all.find)
+        find: told("find row", () => [], all.find)
       })
     })).pipe(Layer.provide(Ledger.layerMemory)),
     Layer.effect(SpendCap, Effect.map(SpendCap, (memory) => {
@@ -114,9 +114,9 @@ export const scripted = ({ cap = {}, gateway = {}, ledger = {}, pause, settings 
   const processor = Layer.succeed(ChargeGateway, ChargeGateway.of({
     ...all,
     create: told("create", ({ attempt, generation }, suffix) => [generation, attempt, suffix], all.create),
-    find: told("find", (_order, _sinceMs) => [], all.find),
+    find: told("find", () => [], all.find),
     retrieve: told("look", (_, id) => [id], all.retrieve),
-    defaultPaymentMethod: told("default method", (_) => [], all.defaultPaymentMethod),
+    defaultPaymentMethod: told("default method", () => [], all.defaultPaymentMethod),
     confirm: told("confirm", (_, { attempt, id, keySuffix, paymentMethod }) => [id, attempt, paymentMethod, keySuffix], all.confirm),
     cancel: told("cancel", (_, id) => [id], all.cancel),
     ...(all.prepare === undefined ? {} : { prepare: told("prepare", (_, id, suffix) => [id, suffix], all.prepare) })
