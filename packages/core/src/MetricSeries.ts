@@ -2,7 +2,7 @@
  * One metric by the values of its labels, each series made once: labels that are merged at each update cost several times
  * what the update does. Labels that come from elsewhere cannot make series without end.
  */
-import { Clock, type Context, Effect, Metric, type Scope } from "effect"
+import { Clock, type Context, Effect, type Fiber, Metric, type Scope } from "effect"
 
 /** A series for each combination of values. */
 export interface MetricSeries<M> {
@@ -51,14 +51,17 @@ export const MetricSeries = {
         Effect.sync(() => Metric.registerUnsafe(gauge, context, { get: () => ({ value: read() }), update: () => undefined, modify: () => undefined })),
         (registration) => Effect.sync(registration.remove)
       ))),
+  /** Measures how long an effect takes from now on, however it ends; for a fiber that runs it at once. */
+  timedIn: <A, E, R>(fiber: Fiber.Fiber<unknown, unknown>, metric: Metric.Metric<number, unknown>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+    const clock = fiber.getRef(Clock.Clock)
+    // The time of day is several sums of big numbers away from this one, and may be set meanwhile.
+    const startNanos = clock.monotonicTimeNanosUnsafe()
+    return Effect.onExitPrimitive(effect, () => {
+      metric.updateUnsafe(Number(clock.monotonicTimeNanosUnsafe() - startNanos) / 1e9, fiber.context)
+      return undefined
+    })
+  },
   /** Measures how long an effect takes, however it ends. */
   timed: <A, E, R>(metric: Metric.Metric<number, unknown>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.withFiber((fiber) => {
-      const clock = fiber.getRef(Clock.Clock)
-      const startNanos = clock.currentTimeNanosUnsafe()
-      return Effect.onExitPrimitive(effect, () => {
-        metric.updateUnsafe(Number(clock.currentTimeNanosUnsafe() - startNanos) / 1e9, fiber.context)
-        return undefined
-      })
-    })
+    Effect.withFiber((fiber) => MetricSeries.timedIn(fiber, metric, effect))
 } as const

@@ -42,13 +42,22 @@ export const Tracing = {
   /** The span that a fiber is in, when the program traces. */
   spanOf: (fiber: Fiber.Fiber<unknown, unknown>): Tracer.AnySpan | undefined => isOn(fiber) ? fiber.cache.span : undefined,
 
+  /** The same as `traced`, for who has the fiber at hand that runs it at once. */
+  tracedIn: <A, E, R>(
+    fiber: Fiber.Fiber<unknown, unknown>,
+    name: string,
+    effect: Effect.Effect<A, E, R>,
+    details?: SpanDetails,
+    said?: (value: A) => Record<string, unknown>
+  ): Effect.Effect<A, E, R> => {
+    if (!isOn(fiber)) return effect
+    const told = said === undefined ? effect : Effect.tap(effect, (value) => Effect.annotateCurrentSpan(said(value)))
+    return Effect.withSpan(told, name, { ...details?.(), ...withoutStack })
+  },
+
   /** A span around an effect when the program traces; `said` gives attributes from what came of it. */
   traced: <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, details?: SpanDetails, said?: (value: A) => Record<string, unknown>): Effect.Effect<A, E, R> =>
-    Effect.withFiber((fiber) => {
-      if (!isOn(fiber)) return effect
-      const told = said === undefined ? effect : Effect.tap(effect, (value) => Effect.annotateCurrentSpan(said(value)))
-      return Effect.withSpan(told, name, { ...details?.(), ...withoutStack })
-    }),
+    Effect.withFiber((fiber) => Tracing.tracedIn(fiber, name, effect, details, said)),
 
   /** A span that begins a trace of its own, with a link to the span around: one of very many that are looked at one by one. */
   apart: <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, details?: SpanDetails): Effect.Effect<A, E, R> =>

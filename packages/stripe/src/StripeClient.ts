@@ -5,11 +5,13 @@
  * It answers with what Stripe said, whatever the status; it judges nothing and repeats nothing.
  */
 import { CallSink, type ChargeKey, Tracing } from "@purser/core"
-import { Cause, type Config, Context, Effect, type Exit, Layer, LogLevel, Metric, References, Result } from "effect"
+import { Cause, Clock, type Config, Context, Effect, Exit, type Fiber, Layer, LogLevel, Metric, References, Result } from "effect"
 import type { Stripe } from "stripe"
-import { makeHideKey, makeScrub } from "./internal/scrub.ts"
+import { makeDeadlines } from "./internal/deadlines.ts"
+import type { HttpAnswer, HttpEnd } from "./internal/exchange.ts"
 import { makeLimiter, type Turn } from "./internal/limiter.ts"
-import { type CallEnd, makeSdk, type Prepared } from "./internal/sdk.ts"
+import { makeHideKey, makeScrub } from "./internal/scrub.ts"
+import { makeSdk, Prepared, type Refusal } from "./internal/sdk.ts"
 import { CallTimeout, ConnectionFailed, NotSent, StripeCallError } from "./StripeCallError.ts"
 import { checkSettings, stripeConfig, type StripeOptions } from "./StripeConfig.ts"
 import type { StripeConfigError } from "./StripeConfigError.ts"
@@ -38,16 +40,47 @@ export interface CallOptions {
 
 const decodeJson = (text: string): unknown => Result.getOrUndefined(Result.try((): unknown => JSON.parse(text)))
 
-const statusOf = (exit: Exit.Exit<StripeAnswer, StripeCallError>): string => {
+type CallExit = Exit.Exit<StripeAnswer, StripeCallError>
+
+const reasonWords = { CallTimeout: "timeout", ConnectionFailed: "connection_failed", NotSent: "not_sent" } as const
+
+const statusOf = (exit: CallExit): string => {
   if (exit._tag === "Success") return String(exit.value.status)
   const failure = exit.cause.reasons.find(Cause.isFailReason)
-  if (failure === undefined) return Cause.hasInterrupts(exit.cause) ? "interrupted" : "defect"
-  const names = { CallTimeout: "timeout", ConnectionFailed: "connection_failed", NotSent: "not_sent" } as const
-  return names[failure.error.reason._tag]
+  return failure === undefined ? "interrupted" : reasonWords[failure.error.reason._tag]
 }
 
-const requestIdOf = (exit: Exit.Exit<StripeAnswer, StripeCallError>): string | null =>
+const requestIdOf = (exit: CallExit): string | null =>
   exit._tag === "Success" ? exit.value.requestId : exit.cause.reasons.find(Cause.isFailReason)?.error.requestId ?? null
+
+/** An answer. Whatever the other side repeats to us, and wherever: the key goes no further. */
+class Answer implements StripeAnswer {
+  readonly status: number
+  readonly json: unknown
+  readonly requestId: string | null
+  readonly replayed: boolean
+  readonly #received: Readonly<Record<string, string>>
+  readonly #hideKey: (text: string) => string
+
+  constructor({ body, headers, status }: HttpAnswer, hideKey: (text: string) => string) {
+    this.status = status
+    this.json = decodeJson(hideKey(body))
+    this.requestId = requestIdIn(headers, hideKey)
+    this.replayed = headers["idempotent-replayed"] === "true"
+    this.#received = headers
+    this.#hideKey = hideKey
+  }
+
+  /** Of nearly all answers nobody looks at them. */
+  get headers(): Readonly<Record<string, string>> {
+    return Object.fromEntries(Object.entries(this.#received).map(([name, value]) => [name, this.#hideKey(value)]))
+  }
+}
+
+const requestIdIn = (headers: Readonly<Record<string, string>>, hideKey: (text: string) => string): string | null => {
+  const id = headers["request-id"]
+  return id === undefined ? null : hideKey(id)
+}
 
 /** Stripe's API. Calls need nothing and fail with `StripeCallError` when there is no answer. */
 export class StripeClient extends Context.Service<StripeClient, {
@@ -82,7 +115,8 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
     Effect.sync(() => open(settings.url, settings.maxConnections)),
     (origin) => Effect.sync(origin.close)
   )
-  const prepare = makeSdk(Sdk, origin, settings)
+  const prepare = makeSdk(Sdk, settings)
+  const deadlines = makeDeadlines(settings.timeoutMs)
   const limiter = yield* makeLimiter({
     allPerSecond: settings.allPerSecond,
     endpointPerSecond: settings.endpointPerSecond,
@@ -92,55 +126,14 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
   const hideKey = makeHideKey(settings.key)
   const tell = yield* CallSink
 
-  const failure = (reason: StripeCallError["reason"], operation: string, requestId: string | null) =>
-    Effect.fail(new StripeCallError({ reason, operation, requestId }))
+  const failure = (reason: StripeCallError["reason"], operation: string, requestId: string | null): Exit.Exit<never, StripeCallError> =>
+    Exit.fail(new StripeCallError({ reason, operation, requestId }))
 
-  const answerOf = (operation: string, end: CallEnd): Effect.Effect<StripeAnswer, StripeCallError> => {
-    const received = "answer" in end ? end.answer.headers : end.failure.headers
-    // Whatever the other side repeats to us, and wherever: the key goes no further.
-    const headers: Record<string, string> = {}
-    for (const [name, value] of Object.entries(received)) headers[name] = hideKey(value)
-    const requestId = headers["request-id"] ?? null
-    if ("answer" in end) {
-      const { body, status } = end.answer
-      return Effect.succeed({ status, headers, json: decodeJson(hideKey(body)), requestId, replayed: headers["idempotent-replayed"] === "true" })
-    }
-    const { code, detail, status } = end.failure
-    return failure(new ConnectionFailed({ code, status, detail: scrub(detail) }), operation, requestId)
+  const exitOf = (operation: string, end: HttpEnd): CallExit => {
+    if ("answer" in end) return Exit.succeed(new Answer(end.answer, hideKey))
+    const { code, detail, headers, status } = end.failure
+    return failure(new ConnectionFailed({ code, status, detail: scrub(detail) }), operation, requestIdIn(headers, hideKey))
   }
-
-  const prepared = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>, account: string | undefined) =>
-    Effect.callback<Prepared, StripeCallError>((resume) => {
-      prepare(use, account, (ready) => resume(Effect.succeed(ready)), (detail) =>
-        resume(failure(new NotSent({ detail: scrub(detail) }), operation, null)))
-    })
-
-  /** A fiber that sleeps beside the request is the deadline: `Effect.timeout` races two of them, at twice the price. */
-  const send = (operation: string, ready: Prepared) =>
-    Effect.withFiber<StripeAnswer, StripeCallError>((fiber) =>
-      Effect.callback((resume) => {
-        let ended = false
-        const aborter = new AbortController()
-        const deadline = Effect.runForkWith(fiber.context)(Effect.sleep(settings.timeoutMs))
-        /** The first end counts; what is then still under way is stopped, and what it says is not heard. */
-        const end = () => {
-          if (ended) return false
-          ended = true
-          deadline.interruptUnsafe()
-          return true
-        }
-        deadline.addObserver(() => {
-          if (!end()) return
-          aborter.abort()
-          resume(failure(new CallTimeout({ timeoutMs: settings.timeoutMs }), operation, null))
-        })
-        ready.send(aborter.signal, (how) => {
-          if (end()) resume(answerOf(operation, how))
-        })
-        return Effect.sync(() => {
-          if (end()) aborter.abort()
-        })
-      }))
 
   /** A 429 is news for the limiter. */
   const heed = (turn: Turn, { headers }: StripeAnswer) => {
@@ -148,37 +141,86 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
     return Effect.andThen(Metric.update(StripeMetrics.rateLimited.of(reason), 1), limiter.slowDown(turn, reason))
   }
 
-  const observed = (operation: string, chargeKey: ChargeKey | undefined, ready: Effect.Effect<StripeAnswer, StripeCallError>) =>
-    Effect.clockWith((clock) => {
+  /** Counts a call that is over, and tells it to those who listen; undefined where nobody does. */
+  const told = (
+    fiber: Fiber.Fiber<unknown, unknown>,
+    operation: string,
+    chargeKey: ChargeKey | undefined,
+    exit: CallExit,
+    elapsedMs: number,
+    atMs: number
+  ): Effect.Effect<void> | undefined => {
+    const status = statusOf(exit)
+    StripeMetrics.requests.of(operation, status).updateUnsafe(1, fiber.context)
+    StripeMetrics.requestSeconds.of(operation).updateUnsafe(elapsedMs / 1000, fiber.context)
+    // A line with its annotations costs more than the rest, also where nobody keeps it.
+    const isLogged = !LogLevel.isGreaterThan(fiber.getRef(References.MinimumLogLevel), "Debug")
+    const isTold = tell !== undefined && chargeKey !== undefined
+    if (!isLogged && !isTold && Tracing.spanOf(fiber) === undefined) return undefined
+    const requestId = requestIdOf(exit)
+    const replayed = exit._tag === "Success" && exit.value.replayed
+    const traced = Tracing.annotate(() => ({ "stripe.status": status, "stripe.replayed": replayed, ...(requestId === null ? {} : { "stripe.request_id": requestId }) }))
+    const logged = isLogged
+      ? Effect.andThen(traced, Effect.logDebug("Stripe request").pipe(Effect.annotateLogs({ operation, status, requestId, replayed, elapsedMs })))
+      : traced
+    return isTold ? Effect.andThen(logged, tell({ chargeKey, operation, status, requestId, replayed, elapsedMs, atMs })) : logged
+  }
+
+  /** The answer, or the failure, once those who listen have heard of it. */
+  const exchange = (operation: string, chargeKey: ChargeKey | undefined, turn: Turn, ready: Prepared) =>
+    Effect.withFiber<StripeAnswer, StripeCallError>((fiber) => {
+      const clock = fiber.getRef(Clock.Clock)
       const startMs = clock.currentTimeMillisUnsafe()
-      return Effect.onExit(ready, (exit) =>
-        Effect.withFiber((fiber) => {
-          const atMs = clock.currentTimeMillisUnsafe()
-          const elapsedMs = atMs - startMs
-          const status = statusOf(exit)
-          const requestId = requestIdOf(exit)
-          const replayed = exit._tag === "Success" && exit.value.replayed
-          StripeMetrics.requests.of(operation, status).updateUnsafe(1, fiber.context)
-          StripeMetrics.requestSeconds.of(operation).updateUnsafe(elapsedMs / 1000, fiber.context)
-          const traced = Tracing.annotate(() => ({ "stripe.status": status, "stripe.replayed": replayed, ...(requestId === null ? {} : { "stripe.request_id": requestId }) }))
-          // A line with its annotations costs more than the rest, also where nobody keeps it.
-          const seen = LogLevel.isGreaterThan(fiber.getRef(References.MinimumLogLevel), "Debug") ? traced : Effect.andThen(
-            traced,
-            Effect.logDebug("Stripe request").pipe(Effect.annotateLogs({ operation, status, requestId, replayed, elapsedMs }))
-          )
-          if (tell === undefined || chargeKey === undefined) return seen
-          return Effect.andThen(seen, tell({ chargeKey, operation, status, requestId, replayed, elapsedMs, atMs }))
-        }))
+      const heard = (exit: CallExit) => {
+        const atMs = clock.currentTimeMillisUnsafe()
+        return told(fiber, operation, chargeKey, exit, atMs - startMs, atMs)
+      }
+      return Effect.callback((resume) => {
+        let isOver = false
+        let stop: (() => void) | undefined
+        /** The first end counts; what is then still under way is stopped, and what it says is not heard. */
+        const end = () => {
+          if (isOver) return false
+          isOver = true
+          deadlines.end(deadline)
+          return true
+        }
+        const answer = (exit: CallExit) => {
+          const hearing = heard(exit)
+          const news = exit._tag === "Success" && exit.value.status === 429 ? heed(turn, exit.value) : undefined
+          const before = hearing === undefined ? news : news === undefined ? hearing : Effect.andThen(hearing, news)
+          resume(before === undefined ? exit : Effect.andThen(before, exit))
+        }
+        const deadline = deadlines.begin(fiber, () => {
+          if (!end()) return
+          stop?.()
+          answer(failure(new CallTimeout({ timeoutMs: settings.timeoutMs }), operation, null))
+        })
+        stop = origin.send(ready, (how) => {
+          if (end()) answer(exitOf(operation, how))
+        })
+        return Effect.suspend(() => {
+          if (!end()) return Effect.void
+          stop?.()
+          return heard(Exit.interrupt()) ?? Effect.void
+        })
+      })
     })
 
+  const notSent = (operation: string, chargeKey: ChargeKey | undefined, refusal: Refusal) =>
+    Effect.flatMap(Effect.promise(() => refusal), (detail) =>
+      Effect.withFiber<never, StripeCallError>((fiber) => {
+        const exit = failure(new NotSent({ detail: scrub(detail) }), operation, null)
+        const hearing = told(fiber, operation, chargeKey, exit, 0, fiber.getRef(Clock.Clock).currentTimeMillisUnsafe())
+        return hearing === undefined ? exit : Effect.andThen(hearing, exit)
+      }))
+
   const call = (operation: string, use: (stripe: Stripe) => PromiseLike<unknown>, { account, chargeKey }: CallOptions) =>
-    Effect.matchEffect(prepared(operation, use, account), {
-      onFailure: (error) => observed(operation, chargeKey, Effect.fail(error)),
-      onSuccess: (ready) => {
-        const turn = { account: ready.account, endpoint: endpointOf(ready.method, ready.path) }
-        return Effect.tap(limiter.inTurn(turn, observed(operation, chargeKey, send(operation, ready))), (answer) =>
-          answer.status === 429 ? heed(turn, answer) : Effect.void)
-      }
+    Effect.suspend(() => {
+      const ready = prepare(use, account)
+      if (!(ready instanceof Prepared)) return notSent(operation, chargeKey, ready)
+      const turn = { account: ready.account, endpoint: endpointOf(ready.method, ready.path) }
+      return limiter.inTurn(turn, exchange(operation, chargeKey, turn, ready))
     })
 
   return StripeClient.of({
@@ -194,5 +236,13 @@ const make = Effect.fnUntraced(function*(options: StripeOptions) {
 })
 
 /** The endpoint as Stripe counts it: the path without the ids of its objects, which stand in its third place. */
-const endpointOf = (method: string, path: string): string =>
-  `${method} ${path.replace(/\?.*$/s, "").replace(/^((?:\/[^/]*){2}\/)(?!search(?:\/|$))[^/]*/, "$1:id")}`
+const endpointOf = (method: string, path: string): string => {
+  const query = path.indexOf("?")
+  const plain = query < 0 ? path : path.slice(0, query)
+  const second = plain.indexOf("/", 1)
+  const place = second < 0 ? 0 : plain.indexOf("/", second + 1) + 1
+  if (place === 0) return `${method} ${plain}`
+  const end = plain.indexOf("/", place)
+  const rest = end < 0 ? "" : plain.slice(end)
+  return plain.slice(place, end < 0 ? undefined : end) === "search" ? `${method} ${plain}` : `${method} ${plain.slice(0, place)}:id${rest}`
+}

@@ -5,7 +5,7 @@
 import { Context } from "effect"
 import type { Origin } from "./internal/exchange.ts"
 
-export type { HttpAnswer, HttpFailure, HttpRequest, Origin } from "./internal/exchange.ts"
+export type { HttpAnswer, HttpEnd, HttpFailure, HttpRequest, Origin } from "./internal/exchange.ts"
 
 /** Opens the connections to a URL's host; asked once for each client. Undefined, the default, is HTTP. */
 export const StripeOrigin = Context.Reference<((url: URL, maxSockets: number) => Origin) | undefined>("@purser/stripe/StripeOrigin", {

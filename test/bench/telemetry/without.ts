@@ -16,6 +16,7 @@ import { Effect } from "effect"
 export const Tracing = {
   isOn: Effect.succeed(false),
   spanOf: () => undefined,
+  tracedIn: (_, __, effect) => effect,
   traced: (_, effect) => effect,
   apart: (_, effect) => effect,
   sending: (_, send) => send(undefined),

@@ -21,7 +21,7 @@ export interface Sender {
 
 const originOf = ({ kernel, sim, storm }: Shared, { onCall, onIntent, processOf }: Sender): Origin => ({
   close: () => {},
-  send: ({ body, headers, method, path }, signal, onEnd) => {
+  send: ({ body, headers, method, path }, onEnd) => {
     const process = processOf()
     const failed = (code: string, detail: string) => onEnd({ failure: { code, status: null, headers: {}, detail } })
     const request: SimRequest = {
@@ -49,7 +49,7 @@ const originOf = ({ kernel, sim, storm }: Shared, { onCall, onIntent, processOf 
       })
     )
     const fiber = Effect.runForkWith(kernel.context)(call)
-    signal.addEventListener("abort", () => fiber.interruptUnsafe())
+    return () => fiber.interruptUnsafe()
   }
 })
 

@@ -1,7 +1,7 @@
 /** The steps of a charge as an observer sees them: a span and a duration for each, or the step alone where nobody looks. */
 import { Measures, MetricSeries, Tracing } from "@purser/core"
 import { Effect, type Metric, type Scope } from "effect"
-import { type ChargeStep, EngineMetrics } from "../EngineMetrics.ts"
+import { type ChargeStep, chargeSteps, EngineMetrics } from "../EngineMetrics.ts"
 
 /** What surrounds the steps, and a request as a whole. */
 export interface Steps {
@@ -9,14 +9,25 @@ export interface Steps {
   readonly whole: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 
+interface Watch {
+  readonly span: string
+  readonly metric: Metric.Metric<number, unknown>
+}
+const watches = Object.fromEntries(chargeSteps.map((name) => [name, { span: `charge.${name}`, metric: EngineMetrics.stepSeconds.of(name) }])) as Record<ChargeStep, Watch>
+
 /** Reads once whether durations are measured. `inWork` says how many requests there are. */
 export const makeSteps = (inWork: () => number): Effect.Effect<Steps, never, Scope.Scope> =>
   Effect.gen(function*() {
     const measures = yield* Measures
     yield* MetricSeries.readWith(EngineMetrics.inFlight, inWork)
-    const measured = <A, E>(metric: Metric.Metric<number, unknown>, effect: Effect.Effect<A, E>) => measures ? MetricSeries.timed(metric, effect) : effect
     return {
-      step: (name, effect) => Tracing.traced(`charge.${name}`, measured(EngineMetrics.stepSeconds.of(name), effect)),
-      whole: (effect) => measured(EngineMetrics.chargeSeconds, effect)
+      step: measures
+        ? (name, effect) =>
+          Effect.withFiber((fiber) => {
+            const { metric, span } = watches[name]
+            return Tracing.tracedIn(fiber, span, MetricSeries.timedIn(fiber, metric, effect))
+          })
+        : (name, effect) => Tracing.traced(watches[name].span, effect),
+      whole: (effect) => measures ? MetricSeries.timed(EngineMetrics.chargeSeconds, effect) : effect
     }
   })

@@ -80,29 +80,50 @@ class Pace {
   }
 }
 
+/** What is known of one account. */
+class Account {
+  readonly name: string
+  readonly all: Pace
+  readonly permits: Semaphore.Semaphore
+  private readonly endpoints = new Map<string, Pace>()
+  private readonly settings: LimitSettings
+
+  constructor(name: string, settings: LimitSettings) {
+    this.name = name
+    this.settings = settings
+    this.all = new Pace(settings.allPerSecond)
+    this.permits = Semaphore.makeUnsafe(settings.concurrency)
+  }
+
+  paceOf(endpoint: string): Pace {
+    const known = this.endpoints.get(endpoint)
+    if (known !== undefined) return known
+    const made = new Pace(this.settings.endpointPerSecond)
+    this.endpoints.set(endpoint, made)
+    return made
+  }
+}
+
 /** A limiter whose buckets live as long as the scope. */
 export const makeLimiter = Effect.fnUntraced(function*(settings: LimitSettings): Effect.fn.Return<Limiter, never, Scope.Scope> {
   const services = yield* Layer.build(RateLimiter.layer.pipe(Layer.provide(RateLimiter.layerStoreMemory)))
   const buckets = Context.get(services, RateLimiter.RateLimiter)
-  const paces = new Map<string, Pace>()
-  const permits = new Map<string, Semaphore.Semaphore>()
+  const accounts = new Map<string, Account>()
   const customers = new Map<string, { readonly lock: Semaphore.Semaphore; waiting: number }>()
 
-  const paceOf = (key: string, nominal: number | null): Pace => {
-    const known = paces.get(key)
+  const accountOf = (name: string): Account => {
+    const known = accounts.get(name)
     if (known !== undefined) return known
-    const made = new Pace(nominal)
-    paces.set(key, made)
+    const made = new Account(name, settings)
+    accounts.set(name, made)
     return made
   }
-  const ofAll = (turn: Turn) => [`${turn.account} all`, settings.allPerSecond] as const
-  const ofEndpoint = (turn: Turn) => [`${turn.account} ${turn.endpoint}`, settings.endpointPerSecond] as const
 
-  const token = ([key, nominal]: readonly [string, number | null]) =>
-    Effect.clockWith((clock) => {
-      const rate = paceOf(key, nominal).next(clock.currentTimeMillisUnsafe())
-      return rate === null ? Effect.void : taken(key, rate)
-    })
+  /** A token of a bucket, where its pace has a limit. */
+  const counted = <A, E, R>(account: Account, bucket: string, pace: Pace, nowMs: number, next: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+    const rate = pace.next(nowMs)
+    return rate === null ? next : Effect.andThen(taken(`${account.name} ${bucket}`, rate), next)
+  }
 
   const taken = Effect.fnUntraced(function*(key: string, rate: number) {
     const limit = Math.max(1, Math.floor(rate / pieces))
@@ -115,11 +136,12 @@ export const makeLimiter = Effect.fnUntraced(function*(settings: LimitSettings):
 
   return {
     inTurn: (turn, call) =>
-      Effect.andThen(token(ofEndpoint(turn)), Effect.andThen(token(ofAll(turn)), Effect.suspend(() => {
-        let permit = permits.get(turn.account)
-        if (permit === undefined) permits.set(turn.account, permit = Semaphore.makeUnsafe(settings.concurrency))
-        return permit.withPermit(call)
-      }))),
+      Effect.clockWith((clock) => {
+        const account = accountOf(turn.account)
+        const permitted = account.permits.withPermit(call)
+        const inAll = Effect.suspend(() => counted(account, "all", account.all, clock.currentTimeMillisUnsafe(), permitted))
+        return counted(account, turn.endpoint, account.paceOf(turn.endpoint), clock.currentTimeMillisUnsafe(), inAll)
+      }),
     alone: (customer, call) =>
       Effect.suspend(() => {
         let entry = customers.get(customer)
@@ -133,8 +155,9 @@ export const makeLimiter = Effect.fnUntraced(function*(settings: LimitSettings):
       }),
     slowDown: (turn, reason) =>
       Effect.map(Clock.currentTimeMillis, (nowMs) => {
-        if (reason.startsWith("global-")) paceOf(...ofAll(turn)).slowDown(nowMs)
-        if (reason.startsWith("endpoint-")) paceOf(...ofEndpoint(turn)).slowDown(nowMs)
+        const account = accountOf(turn.account)
+        if (reason.startsWith("global-")) account.all.slowDown(nowMs)
+        if (reason.startsWith("endpoint-")) account.paceOf(turn.endpoint).slowDown(nowMs)
       })
   }
 })

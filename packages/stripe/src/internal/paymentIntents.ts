@@ -12,7 +12,7 @@ import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import type { StripeAnswer, StripeClient } from "../StripeClient.ts"
 import { type Ask, askFor } from "./ask.ts"
-import { PaymentIntent, toPayment } from "./answers.ts"
+import { PaymentIntent, toPayment, usualIntent } from "./answers.ts"
 import { customerMethod } from "./customerMethod.ts"
 import { findIntent } from "./findIntent.ts"
 import { metadataOf } from "./metadata.ts"
@@ -34,11 +34,17 @@ export const makePaymentIntents = (
   const refused = (ask: Ask, operation: string, answer: StripeAnswer) =>
     ask.fail(reasonOf(operation, answer, client.scrub), answer.requestId)
 
-  const paymentIn = (ask: Ask, operation: string, input: unknown, id: string | undefined, requestId: string | null) =>
-    Effect.flatMap(ask.read(operation, PaymentIntent, input, requestId), (intent) =>
-      id === undefined || intent.id === id
-        ? Effect.succeed(toPayment(intent, client.scrub))
-        : ask.fail(new UnexpectedAnswer({ operation, detail: `asked for ${id}, got ${client.scrub(intent.id)}` }), requestId))
+  const paymentOf = (ask: Ask, operation: string, intent: PaymentIntent, id: string | undefined, requestId: string | null) =>
+    id === undefined || intent.id === id
+      ? Effect.succeed(toPayment(intent, client.scrub))
+      : ask.fail(new UnexpectedAnswer({ operation, detail: `asked for ${id}, got ${client.scrub(intent.id)}` }), requestId)
+
+  const paymentIn = (ask: Ask, operation: string, input: unknown, id: string | undefined, requestId: string | null) => {
+    const usual = usualIntent(input)
+    return usual === undefined
+      ? Effect.flatMap(ask.read(operation, PaymentIntent, input, requestId), (intent) => paymentOf(ask, operation, intent, id, requestId))
+      : paymentOf(ask, operation, usual, id, requestId)
+  }
 
   const intentCall = (ask: Ask, operation: string, id: string | undefined, use: (stripe: Stripe) => PromiseLike<unknown>) =>
     Effect.flatMap(ask.call(operation, use), (answer) =>
