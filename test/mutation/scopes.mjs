@@ -15,6 +15,11 @@ export const scopes = {
     mutate: ["packages/core/src/internal/{ledgerMemory,spendCapMemory}.ts"],
     tests: ["packages/testkit/test/{conformance,dunning}.test.ts"]
   },
+  // What puts the steps together: one charge from claim to release, the leases meanwhile, what is taken over, and what is compared.
+  pipeline: {
+    mutate: ["packages/engine/src/{ChargePipeline,Reconciler,Sweeper}.ts", "packages/engine/src/internal/leaseKeeper.ts"],
+    tests: ["packages/engine/test/{leaseKeeper,oneCall,pipeline,reconciler,sweeper}.test.ts"]
+  },
   // The order of the steps, the breaker, what is repeated, and what is taken up at all.
   steps: {
     mutate: ["packages/engine/src/DunningPolicy.ts", "packages/engine/src/internal/{admission,backoff,gate,gatewaySteps,inWork,standing}.ts"],

@@ -1,17 +1,11 @@
 /** Statements of the vault store: sent, decoded row by row, and named on failure. No detail repeats a parameter. */
+import { retryRolledBack } from "@purser/postgres/RolledBack"
 import { Effect, Schema } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { VaultRefused, VaultStoreError, VaultStoreUnavailable } from "../VaultStoreError.ts"
 
 /** The database failed, or a row is not what it should be. */
 export type QueryFailure = SqlError.SqlError | Schema.SchemaError
-
-/** A rollback by the server proves that nothing was written: the same statement may be sent again. */
-export const retryRolledBack = <A>(effect: Effect.Effect<A, QueryFailure>): Effect.Effect<A, QueryFailure> =>
-  Effect.retry(effect, {
-    while: (failure) => failure._tag === "SqlError" && (failure.reason._tag === "DeadlockError" || failure.reason._tag === "SerializationError"),
-    times: 8
-  })
 
 const stateOf = (failure: QueryFailure): string => {
   if (failure._tag === "SchemaError") return ""

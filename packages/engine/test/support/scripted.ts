@@ -80,7 +80,7 @@ export const scripted = ({ cap = {}, gateway = {}, ledger = {}, pause, settings 
       }
       return Ledger.of({
         ...all,
-        claim: told("claim", (_, worker, extras) => [worker, extras], all.claim),
+        claim: told("claim", (_, worker, extras?) => [worker, extras], all.claim),
         attach: told("attach", ({ generation, paymentIntentId, paymentMethod }) => [generation, paymentIntentId, paymentMethod], all.attach),
         settle: told("settle", (input) => [input.attempt, input.paymentIntentId, input], all.settle),
         extend: told("extend", () => [], all.extend),

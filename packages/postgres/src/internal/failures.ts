@@ -16,7 +16,7 @@ export class Contended extends Schema.TaggedError<Contended>("@purser/postgres/C
 const isSql = (failure: StoreFailure): failure is SqlError.SqlError => failure._tag === "SqlError"
 
 /** Deadlock and serialisation failures prove that nothing was written, so that the same statement may be sent again. */
-export const retryRolledBack = <A>(effect: Effect.Effect<A, StoreFailure>): Effect.Effect<A, StoreFailure> =>
+export const retryRolledBack = <A, E extends StoreFailure>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.retry(effect, {
     while: (failure) => isSql(failure) && (failure.reason._tag === "DeadlockError" || failure.reason._tag === "SerializationError"),
     times: 8

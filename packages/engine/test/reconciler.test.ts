@@ -1,0 +1,356 @@
+/** What a reconciliation asks for, tells and does, over a ledger and an account that a test writes. */
+import { assert, describe, it } from "@effect/vitest"
+import {
+  type AccountCharge, type AccountPayment, type AccountReader, ChargeGateway, type ChargeRecord, type ChargeState, Ledger, LedgerUnavailable, LeaseLost, ProcessorAccount, ReconcileBook, Sightings, Succeeded
+} from "@purser/core"
+import { Effect, Layer, type Types } from "effect"
+import { TestClock } from "effect/testing"
+import { ChargePipeline } from "../src/ChargePipeline.ts"
+import { PipelineOptions, type PipelineSettings } from "../src/PipelineOptions.ts"
+import { type Difference, Reconciler, type ReconcileOptions } from "../src/Reconciler.ts"
+import { charge as claimed, chargeKey, ledgerError, payment, request, requestWith, succeeded } from "./support/scripted.ts"
+
+const hourMs = 3_600_000
+const nowMs = 100 * hourMs
+const skewMs = 600_000
+const billed = { namespace: "zmq-billing", billingPeriod: request.billingPeriod }
+const identity = { chargeKey, customerId: "acme", ...billed, item: null, revision: 0, generation: 1 } as const
+const object = (more: Partial<AccountPayment> = {}): AccountPayment => ({
+  id: "pi_1", status: "succeeded", amountMinor: 1999, amountReceivedMinor: 1999, currency: "usd", stripeCustomerId: "cus_1", createdMs: 0, chargeId: null, paymentMethod: "pm_1", identity, ...more
+})
+const chargeOf = (more: Partial<AccountCharge> = {}): AccountCharge => ({
+  id: "ch_1", paymentIntentId: null, status: "succeeded", amountMinor: 1999, amountRefundedMinor: 0, currency: "usd", stripeCustomerId: "cus_1", createdMs: 0, isDisputed: false, paymentMethod: "pm_1",
+  description: null, metadata: { charge_key: chargeKey, customer_id: "acme", billing_period: "2026-07", namespace: "zmq-billing" }, ...more
+})
+const row = (state: ChargeState, more: Partial<ChargeRecord> = {}): ChargeRecord => ({
+  chargeKey, request, state, attempt: 1, generation: 1, paymentIntentId: "pi_1", outcome: state === "succeeded" ? succeeded() : null, quarantine: null, nextAttemptAtMs: null, chosenMethod: null,
+  revises: null, ...more
+})
+/** Of another customer. */
+const other = requestWith({ paymentMethod: "pm_1", customerId: "other" })
+
+interface World {
+  readonly rows?: ReadonlyArray<ChargeRecord>
+  readonly payments?: ReadonlyArray<AccountPayment>
+  readonly invoices?: ReadonlyArray<AccountPayment>
+  readonly charges?: ReadonlyArray<AccountCharge>
+  readonly ledger?: Partial<Ledger["Service"]>
+  readonly gateway?: Partial<ChargeGateway["Service"]>
+  readonly settings?: Partial<PipelineSettings>
+  readonly account?: Partial<AccountReader>
+  readonly accountOf?: (namespace: string) => string | null
+  /** Of connected accounts. */
+  readonly elsewhere?: Readonly<Record<string, ReadonlyArray<AccountPayment>>>
+  readonly resume?: ChargePipeline["Service"]["resume"]
+  /** Where to note what is asked, for a run that fails. */
+  readonly asked?: Array<string>
+}
+
+/** Runs it at a fixed time; answers the report, what was told, and what was asked for. */
+const reconciled = (world: World, options: Partial<Types.Mutable<ReconcileOptions>> = {}) => {
+  const asked = world.asked ?? []
+  const differences: Array<Difference> = []
+  const note = (line: string) => Effect.sync(() => void asked.push(line))
+  const rows = world.rows ?? []
+  const list = <A>(name: string, items: ReadonlyArray<A>) => (range: { readonly fromMs: number; readonly toMs: number }, after: string | undefined) =>
+    Effect.as(note(`${name} ${range.fromMs} ${range.toMs} ${after ?? ""}`.trim()), items.length < 2 || after !== undefined
+      ? { items: after === undefined ? items : items.slice(1), next: undefined } : { items: items.slice(0, 1), next: "first" })
+  const readerOf = (account: string | null): AccountReader => {
+    const payments = account === null ? world.payments ?? [] : world.elsewhere?.[account] ?? []
+    const at = account === null ? "" : `${account} `
+    return {
+      account,
+      payment: (id) => Effect.as(note(`${at}payment ${id}`), payments.find((one) => one.id === id)),
+      invoiceOf: () => Effect.die("not asked"), charge: () => Effect.die("not asked"), reversal: () => Effect.die("not asked"), origins: () => Effect.die("not asked"),
+      refundsOf: (id) => Effect.as(note(`refunds of ${id}`), [{ id: "re_1", kind: "refund", chargeId: id, paymentIntentId: null, amountMinor: 5, currency: "usd", status: "succeeded", reason: null, createdMs: 0, metadata: {} }]),
+      disputesOf: (id) => Effect.as(note(`disputes of ${id}`), []),
+      payments: list(`${at}payments`, payments), charges: list(`${at}charges`, account === null ? world.charges ?? [] : []), invoices: list(`${at}invoices`, world.invoices ?? []),
+      ...(account === null ? world.account : {})
+    }
+  }
+  const own = readerOf(null)
+  const ledger = Layer.effect(Ledger, Effect.map(Ledger, (memory) => Ledger.of({
+    ...memory,
+    page: (period, afterKey, limit) => Effect.as(note(`page ${period} ${afterKey.slice(0, 4)} ${limit}`.replace("  ", " ")), afterKey === "" ? rows : []),
+    find: (key) => Effect.succeed(rows.find((one) => one.chargeKey === key)),
+    namespaces: (period) => Effect.as(note(`namespaces ${period}`), ["zmq-billing"]),
+    adopt: ({ paymentIntentId, paymentMethod, request: of, worker }) => Effect.as(note(`adopt ${of.customerId} ${paymentIntentId} ${paymentMethod} ${of.paymentMethod ?? "default"} ${worker}`), claimed()),
+    takeWaiting: () => Effect.as(note("take"), claimed()),
+    ...world.ledger
+  }))).pipe(Layer.provide(Ledger.layerMemory))
+  const pipeline = Layer.succeed(ChargePipeline, ChargePipeline.of({
+    charge: () => Effect.die("nobody is asked for money"), releaseDue: () => Effect.die("not asked"),
+    resume: world.resume ?? ((charge) => Effect.as(note("resume"), new Succeeded({ chargeKey: charge.lease.chargeKey, alreadySettled: false, paymentIntentId: "pi_1", chargeId: null, amountReceivedMinor: 1999 })))
+  }))
+  const gateway = Layer.succeed(ChargeGateway, ChargeGateway.of({
+    name: "scripted", create: () => Effect.die("not asked"), find: () => Effect.die("not asked"), confirm: () => Effect.die("nobody is asked for money"), defaultPaymentMethod: () => Effect.die("not asked"),
+    retrieve: (order, id) => Effect.as(note(`retrieve ${id} ${order.generation} ${order.attempt}`), payment({ status: "succeeded" })),
+    cancel: (order, id) => Effect.as(note(`cancel ${id} ${order.generation} ${order.attempt}`), payment({ status: "canceled" })),
+    ...world.gateway
+  }))
+  const books = Layer.mergeAll(
+    Layer.effect(ReconcileBook, Effect.map(ReconcileBook, (book) => ReconcileBook.of({
+      ...book,
+      begin: (id) => Effect.andThen(note(`begin ${/^2026-07-[0-9a-f]+$/.test(id)}`), book.begin(id)),
+      discard: (id) => Effect.andThen(note("discard"), book.discard(id))
+    }))).pipe(Layer.provide(ReconcileBook.layerMemory)),
+    Layer.effect(Sightings, Effect.map(Sightings, (sightings) => Sightings.of({
+      ...sightings,
+      note: ({ chargeKey: key, id }) => note(`note ${id} ${key.slice(0, 4)}`),
+      list: ({ detail, id, reason }) => note(`list ${id} ${reason} ${detail}`),
+      unlist: (id, resolution) => Effect.as(note(`unlist ${id} ${resolution}`), true)
+    }))).pipe(Layer.provide(Sightings.layerMemory))
+  )
+  const layer = Reconciler.layerNoDeps.pipe(
+    Layer.provide(books), Layer.provide(Layer.mergeAll(
+      ledger, pipeline, gateway, PipelineOptions.layer({ worker: "w", restorePointMs: undefined, ...world.settings }),
+      Layer.succeed(ProcessorAccount, { ...own, accountOf: world.accountOf ?? (() => null), at: (account) => account === null ? own : readerOf(account) })
+    ))
+  )
+  return Effect.gen(function*() {
+    yield* TestClock.setTime(nowMs)
+    const report = yield* (yield* Reconciler).reconcile(
+      { billingPeriod: request.billingPeriod, sinceMs: hourMs, dryRun: false, ...options }, (difference) => Effect.sync(() => void differences.push(difference))
+    )
+    return { acts: asked.filter((line) => !/^(?:begin|page|namespaces|payments|charges|discard)\b/.test(line)), asked, differences, report, told: differences.map(({ detail, kind, repaired }) => [kind, detail, repaired]) }
+  }).pipe(Effect.provide(layer))
+}
+
+const paidTwice = [object(), object({ id: "pi_2" })]
+
+describe("a reconciliation", () => {
+  it.effect("lists the account into a book, page by page, goes through the rows, and forgets the book", () => Effect.gen(function*() {
+    const { asked, differences, report } = yield* reconciled({ rows: [row("succeeded"), row("planned", { chargeKey: other.chargeKey, request: other, paymentIntentId: null })], payments: [object(), object({ id: "pi_foreign", identity: null })] })
+    const range = `${hourMs - skewMs} ${nowMs + skewMs}`
+    assert.deepStrictEqual(asked, [
+      "begin true", "namespaces 2026-07", `payments ${range}`, `payments ${range} first`, `charges ${range}`, "page 2026-07 1000", "discard"
+    ])
+    assert.deepStrictEqual(report, {
+      billingPeriod: "2026-07", sinceMs: hourMs, untilMs: nowMs + skewMs, dryRun: false, accounts: [null], listed: 2, ours: 1, foreign: 1, rows: 2, open: 1, repaired: 0, remaining: 0, found: {}
+    })
+    assert.deepStrictEqual(differences, [])
+    const until = yield* reconciled({}, { untilMs: 7 * hourMs, dryRun: true })
+    assert.deepStrictEqual([until.report.untilMs, until.report.dryRun, until.asked[2]], [7 * hourMs, true, `payments ${hourMs - skewMs} ${7 * hourMs}`])
+  }))
+
+  it.effect("counts rows that are still to be charged", () => Effect.gen(function*() {
+    for (const state of ["planned", "claimed", "attached"] as const) assert.strictEqual((yield* reconciled({ rows: [row(state, { paymentIntentId: null })] })).report.open, 1, state)
+    for (const state of ["processing", "declined", "rejected", "requires_action", "canceled"] as const) assert.strictEqual((yield* reconciled({ rows: [row(state)] })).report.open, 0, state)
+  }))
+
+  it.effect("goes on after a full page of rows, and not after one that is not full", () => Effect.gen(function*() {
+    const full = Array.from({ length: 1000 }, (_, index) => row("planned", { chargeKey: `${index}`.padStart(32, "0") as typeof chargeKey, paymentIntentId: null }))
+    const pages = (length: number) => Effect.map(reconciled({ rows: full.slice(0, length) }), ({ asked, report }) => [report.rows, asked.filter((line) => line.startsWith("page"))])
+    assert.deepStrictEqual(yield* pages(999), [999, ["page 2026-07 1000"]])
+    assert.deepStrictEqual(yield* pages(1000), [1000, ["page 2026-07 1000", "page 2026-07 0000 1000"]])
+  }))
+
+  it.effect("looks at one namespace where it is told to, in the account that it names", () => Effect.gen(function*() {
+    const apart = requestWith({ namespace: "apart", paymentMethod: "pm_1" })
+    const world: World = {
+      rows: [row("succeeded"), row("planned", { request: apart, chargeKey: apart.chargeKey, paymentIntentId: null })], payments: [object()], accountOf: (namespace) => namespace === "apart" ? "acct_2" : null,
+      elsewhere: { acct_2: [object({ identity: { ...identity, chargeKey: apart.chargeKey, namespace: "apart" } })] }
+    }
+    const one = yield* reconciled(world, { namespace: "apart", dryRun: true })
+    assert.deepStrictEqual([one.report.rows, one.report.accounts, one.report.listed, one.report.ours, one.asked.includes("namespaces 2026-07")], [1, ["acct_2"], 1, 1, false])
+    assert.deepStrictEqual(one.told, [["missing_here", "the row is planned and names no object", "adopted"]])
+    const both = yield* reconciled({ ...world, ledger: { namespaces: () => Effect.succeed(["zmq-billing", "apart", "apart"]) } }, { dryRun: true })
+    assert.deepStrictEqual([both.report.rows, both.report.accounts, both.report.listed], [2, [null, "acct_2"], 2])
+    const none = yield* reconciled({ payments: [object({ identity: { ...identity, billingPeriod: "2026-08" } })] })
+    assert.deepStrictEqual([none.report.listed, none.report.ours, none.report.foreign, none.told], [1, 0, 0, []])
+  }))
+
+  it.effect("tells of money in an account that its namespace does not name, and keeps nothing of it", () => Effect.gen(function*() {
+    const lost = (status: AccountPayment["status"], more: Partial<AccountPayment> = {}) => Effect.map(
+      reconciled({ payments: [object({ status, ...more })], accountOf: () => "acct_2" }), ({ report, told }) => [report.ours, ...told]
+    )
+    const said = ["not_attached", "pi_1 is in the key's own account, which its namespace zmq-billing does not name", null]
+    assert.deepStrictEqual([yield* lost("succeeded"), yield* lost("processing")], [[0, said], [0, said]])
+    assert.deepStrictEqual([yield* lost("unconfirmed"), yield* lost("succeeded", { identity: { ...identity, namespace: null } })].map(([ours, ...told]) => [ours, told.length]), [[0, 0], [1, 1]])
+    const there = yield* reconciled({ elsewhere: { acct_2: [object()] }, accountOf: (namespace) => namespace === "x" ? "acct_2" : null, ledger: { namespaces: () => Effect.succeed(["x"]) } })
+    assert.deepStrictEqual(there.told, [["not_attached", "pi_1 is in acct_2, which its namespace zmq-billing does not name", null]])
+  }))
+
+  it.effect("forgets the book also when it fails", () => Effect.gen(function*() {
+    const away = ledgerError(new LedgerUnavailable({ operation: "page", detail: "stopped" }))
+    const asked: Array<string> = []
+    assert.strictEqual(yield* Effect.flip(reconciled({ ledger: { page: () => Effect.fail(away) }, asked })), away)
+    assert.deepStrictEqual([asked[0], asked.at(-1)], ["begin true", "discard"])
+  }))
+
+  it.effect("sees invoices where they are how charges are made, and does not take their payments for another program's", () => Effect.gen(function*() {
+    const invoice = object({ id: "in_1" })
+    const world: World = { rows: [row("succeeded", { paymentIntentId: "in_1", outcome: succeeded() })], invoices: [invoice], payments: [object({ id: "pi_of_invoice", identity: null })] }
+    const { asked, report } = yield* reconciled({ ...world, gateway: { name: "invoices" } })
+    assert.deepStrictEqual([report.listed, report.ours, report.foreign, asked.filter((line) => line.startsWith("invoices")).length], [2, 1, 0, 1])
+    const plain = yield* reconciled(world)
+    assert.deepStrictEqual([plain.report.listed, plain.report.foreign, plain.asked.filter((line) => line.startsWith("invoices"))], [1, 1, []])
+    const more: World = { gateway: { name: "invoices" }, invoices: [object({ id: "in_1", status: "draft" })], payments: [object({ id: "pi_other", identity: null })] }
+    assert.strictEqual((yield* reconciled(more, { dryRun: true })).report.foreign, 1, "a draft has brought no payment")
+    const foreignInvoice: World = { gateway: { name: "invoices" }, invoices: [object({ id: "in_1", identity: null })] }
+    assert.strictEqual((yield* reconciled(foreignInvoice)).report.foreign, 1)
+    assert.strictEqual((yield* reconciled({ ...world, payments: [], gateway: { name: "invoices" } })).report.foreign, 0)
+  }))
+})
+
+describe("a difference", () => {
+  it.effect("is told with the row, the objects and what was done", () => Effect.gen(function*() {
+    const item = requestWith({ paymentMethod: "pm_1", item: "seats" })
+    const record = row("succeeded", { request: item, chargeKey: item.chargeKey })
+    const { differences, report } = yield* reconciled({ rows: [record], payments: [object({ amountMinor: 1, amountReceivedMinor: 1, identity: { ...identity, chargeKey: item.chargeKey, item: "seats" } })] })
+    assert.deepStrictEqual(differences, [{
+      kind: "amount_differs", chargeKey: item.chargeKey, customerId: "acme", item: "seats", revision: 0,
+      ledger: { state: "succeeded", amountMinor: 1999, currency: "usd", paymentIntentId: "pi_1" },
+      objects: [{ id: "pi_1", status: "succeeded", amountMinor: 1, currency: "usd", createdMs: 0 }], detail: differences[0]!.detail, repaired: null
+    }])
+    assert.deepStrictEqual([report.found, report.repaired, report.remaining], [{ amount_differs: 1 }, 0, 1])
+    const without = yield* reconciled({ payments: [object({ identity: { ...identity, item: "x", revision: null } })] })
+    assert.deepStrictEqual(without.differences.map(({ chargeKey: key, customerId, item: of, ledger, revision }) => [key, customerId, of, ledger, revision]), [[chargeKey, "acme", "x", null, null]])
+  }))
+
+  it.effect("of two payments is told, and left to a person", () => Effect.gen(function*() {
+    const { acts, report, told } = yield* reconciled({ rows: [row("succeeded")], payments: paidTwice })
+    assert.deepStrictEqual([told, report.found, acts], [[["paid_twice", "2 payments bear this charge key", null]], { paid_twice: 1 }, []])
+  }))
+
+  it.effect("of a paid object and a row that waits is settled by the ledger's own steps", () => Effect.gen(function*() {
+    const world: World = { rows: [row("processing")], payments: [object()] }
+    const done = yield* reconciled(world)
+    const words = done.told[0]![1]
+    assert.deepStrictEqual([done.told, done.acts, done.report.repaired, done.report.remaining], [[["state_differs", words, "settled"]], ["retrieve pi_1 1 1", "resume"], 1, 0])
+    const dry = yield* reconciled(world, { dryRun: true })
+    assert.deepStrictEqual([dry.told, dry.acts, dry.report.repaired, dry.report.remaining], [[["state_differs", words, "settled"]], [], 0, 1])
+    const aside = yield* reconciled({ ...world, rows: [row("processing", { quarantine: "looked at" })] })
+    assert.deepStrictEqual([aside.told, aside.report.remaining], [[["state_differs", words, null]], 1])
+    const since = yield* reconciled({ ...world, ledger: { find: () => Effect.succeed(row("succeeded")) } })
+    assert.deepStrictEqual([since.told, since.acts], [[["state_differs", words, "settled"]], []])
+    const busy = yield* reconciled({ ...world, resume: () => Effect.fail(ledgerError(new LeaseLost({ operation: "settle" }))) })
+    assert.deepStrictEqual(busy.told, [["state_differs", `${words}; left alone: the lease was lost before settle`, null]])
+  }))
+
+  it.effect("of a paid row without a listed object is looked at where the object is", () => Effect.gen(function*() {
+    const looked = (seen: AccountPayment | undefined, payments: ReadonlyArray<AccountPayment> = []) =>
+      Effect.map(reconciled({ rows: [row("succeeded", { paymentIntentId: "pi_old", outcome: succeeded() })], payments, account: { payment: () => Effect.succeed(seen) } }), ({ told }) => told)
+    const old = object({ id: "pi_old" })
+    assert.deepStrictEqual(yield* looked(undefined), [["missing_there", "pi_old does not exist at the processor", null]])
+    assert.deepStrictEqual(yield* looked({ ...old, status: "canceled" }), [["state_differs", "pi_old is canceled", null]])
+    assert.deepStrictEqual(yield* looked(old), [])
+    const named = yield* reconciled({ rows: [row("succeeded", { paymentIntentId: "charges:x:1", generation: 3, attempt: 2 })], gateway: { retrieve: () => Effect.succeed(payment({ status: "unconfirmed" })) } })
+    assert.deepStrictEqual(named.told, [["state_differs", "charges:x:1 is unconfirmed", null]])
+    assert.deepStrictEqual((yield* reconciled({ rows: [row("succeeded", { paymentIntentId: "charges:x:1", generation: 3, attempt: 2 })] })).acts, ["retrieve charges:x:1 3 2"])
+    assert.deepStrictEqual((yield* reconciled({ rows: [row("succeeded", { paymentIntentId: "pi_old" })], accountOf: () => "acct_2" })).acts.filter((line) => line.includes("payment ")), ["acct_2 payment pi_old"])
+    const twice = yield* looked(old, [object({ id: "pi_new" })])
+    assert.deepStrictEqual(twice, [["paid_twice", "pi_old is paid as well", null]])
+  }))
+
+  it.effect("of a payment and a row that names none is taken into it, unless it is held or cannot be named", () => Effect.gen(function*() {
+    const world: World = { rows: [row("planned", { paymentIntentId: null })], payments: [object({ chargeId: "ch_1" })] }
+    const words = "the row is planned and names no object"
+    const done = yield* reconciled(world)
+    assert.deepStrictEqual([done.told, done.acts], [[["missing_here", words, "adopted"]], ["adopt acme pi_1 pm_1 pm_1 w/reconcile", "resume"]])
+    const dry = yield* reconciled(world, { dryRun: true })
+    assert.deepStrictEqual([dry.told, dry.acts, dry.report.remaining], [[["missing_here", words, "adopted"]], [], 1])
+    const held = yield* reconciled({ ...world, ledger: { adopt: () => Effect.succeed(undefined) } })
+    assert.deepStrictEqual(held.told, [["missing_here", `${words}; not taken in: somebody else holds the row`, null]])
+    const nameless = yield* reconciled({ ...world, payments: [object({ id: "ch_1", chargeId: "ch_1" })] })
+    assert.deepStrictEqual([nameless.told, nameless.acts], [[["missing_here", `${words}; not taken in: a charge (ch_…) is taken in by a gateway that can name it (charges) alone`, null]], []])
+  }))
+
+  it.effect("of an unpaid object that no row names is given up when it is old enough, and nobody came to use it", () => Effect.gen(function*() {
+    const stray = object({ id: "pi_stray", status: "unconfirmed", createdMs: nowMs - hourMs })
+    const world: World = { rows: [row("declined", { generation: 2, attempt: 3 })], payments: [stray] }
+    const words = "pi_stray is unconfirmed, and no row names it"
+    const done = yield* reconciled(world)
+    assert.deepStrictEqual([done.told, done.acts], [[["orphan", words, "canceled"]], ["cancel pi_stray 2 3"]])
+    assert.deepStrictEqual((yield* reconciled(world, { dryRun: true })).acts, [])
+    const young = { ...stray, createdMs: nowMs - hourMs + 1 }
+    assert.deepStrictEqual((yield* reconciled({ ...world, payments: [young] })).told, [])
+    assert.deepStrictEqual((yield* reconciled({ ...world, payments: [young] }, { orphanAgeMs: 1000 })).told, [["orphan", words, "canceled"]])
+    const paidNow = yield* reconciled({ ...world, gateway: { cancel: () => Effect.succeed(payment({ status: "succeeded" })) } })
+    assert.deepStrictEqual(paidNow.told, [["orphan", words, null]])
+  }))
+})
+
+describe("what the ledger does not know", () => {
+  it.effect("is taken in where its metadata tell the whole identity, with its method or the default one", () => Effect.gen(function*() {
+    const { acts, told } = yield* reconciled({ payments: [object()] })
+    assert.deepStrictEqual([told, acts], [[["missing_here", "the ledger has no such row", "adopted"]], ["adopt acme pi_1 pm_1 pm_1 w/reconcile", "resume", "unlist pi_1 taken into the ledger by reconciliation"]])
+    assert.deepStrictEqual((yield* reconciled({ payments: [object()] }, { methods: "default" })).acts[0], "adopt acme pi_1 pm_1 default w/reconcile")
+    const dry = yield* reconciled({ payments: [object()] }, { dryRun: true })
+    assert.deepStrictEqual([dry.told[0]![2], dry.acts], ["adopted", []])
+  }))
+
+  it.effect("is listed with the reason where it is not", () => Effect.gen(function*() {
+    const left = (seen: AccountPayment, why: string, ledger: World["ledger"] = {}) => Effect.gen(function*() {
+      const { acts, told } = yield* reconciled({ payments: [seen], ledger })
+      const detail = `the ledger has no such row; not taken in: ${why}`
+      assert.deepStrictEqual([told, acts.filter((line) => line.startsWith("list"))], [[["missing_here", detail, null]], [`list ${seen.id} missing_here ${detail}`]])
+      assert.deepStrictEqual((yield* reconciled({ payments: [seen] }, { dryRun: true })).acts, [])
+    })
+    yield* left(object({ status: "processing" }), "it is processing")
+    yield* left(object({ identity: { ...identity, customerId: null } }), "its metadata do not tell customer_id")
+    yield* left(object({ identity: { ...identity, chargeKey: "no key" } }), "its charge_key is not that of the identity and terms in its metadata")
+    yield* left(object({ id: "ch_1", chargeId: "ch_1" }), "a charge (ch_…) is taken in by a gateway that can name it (charges) alone")
+    const held = yield* reconciled({ payments: [object()], ledger: { adopt: () => Effect.succeed(undefined) } })
+    assert.deepStrictEqual(held.told[0]![1], "the ledger has no such row; not taken in: somebody else holds the row")
+    const anew = requestWith({ paymentMethod: "pm_1", revision: 1 })
+    const revision = yield* reconciled({ payments: [object({ identity: { ...identity, chargeKey: anew.chargeKey, revision: 1 } })], ledger: { adopt: () => Effect.succeed(undefined) } })
+    assert.deepStrictEqual(revision.told[0]![1], "the ledger has no such row; not taken in: the charge that it bills anew is not in the ledger as paid, or somebody else holds the row")
+  }))
+
+  it.effect("is taken in by revisions, each after what it bills anew", () => Effect.gen(function*() {
+    const of = (revision: number) => object({ id: `pi_${9 - revision}`, identity: { ...identity, revision, chargeKey: revision === 0 ? chargeKey : requestWith({ paymentMethod: "pm_1", revision }).chargeKey } })
+    const { acts } = yield* reconciled({ payments: [of(5)], charges: [] })
+    assert.deepStrictEqual(acts.filter((line) => line.startsWith("adopt")).map((line) => line.split(" ")[2]), ["pi_4"])
+    const both = yield* reconciled({ payments: [of(5), of(0)] })
+    assert.deepStrictEqual(both.acts.filter((line) => line.startsWith("adopt")).map((line) => line.split(" ")[2]), ["pi_9", "pi_4"])
+  }))
+
+  it.effect("is told of as paid twice when another object of its key was taken in just now", () => Effect.gen(function*() {
+    let taken = false
+    const { told } = yield* reconciled({ payments: paidTwice, ledger: { find: () => Effect.sync(() => taken ? row("succeeded") : undefined), adopt: () => Effect.sync(() => (taken = true, claimed())) } })
+    assert.deepStrictEqual(told, [["missing_here", "the ledger has no such row", "adopted"], ["paid_twice", "another payment bears this charge key", null]])
+  }))
+
+  it.effect("and is unpaid is given up where nobody else could come to use it", () => Effect.gen(function*() {
+    const stray = object({ status: "unconfirmed", createdMs: nowMs - hourMs, identity: { ...identity, generation: 2 } })
+    const words = "pi_1 is unconfirmed, and the ledger has no such row"
+    const done = yield* reconciled({ payments: [stray] })
+    assert.deepStrictEqual([done.told, done.acts], [[["orphan", words, "canceled"]], ["cancel pi_1 2 1"]])
+    const dry = yield* reconciled({ payments: [stray] }, { dryRun: true })
+    assert.deepStrictEqual([dry.told, dry.acts, dry.report.remaining], [[["orphan", words, "canceled"]], [], 1])
+    const left = (seen: AccountPayment, why: string, world: World = {}, options: Partial<ReconcileOptions> = {}) => Effect.gen(function*() {
+      const { acts, told } = yield* reconciled({ payments: [seen], ...world }, options)
+      assert.deepStrictEqual([told, acts.filter((line) => line.startsWith("cancel"))], [[["orphan", `${seen.id} is ${seen.status}, and the ledger has no such row; left alone: ${why}`, null]], []])
+    })
+    yield* left({ ...stray, id: "in_1" }, "it is no PaymentIntent")
+    yield* left(stray, "the next run adopts it, since a restore point is set", { settings: { restorePointMs: 1 } })
+    yield* left({ ...stray, identity: { ...identity, customerId: null } }, "its metadata do not tell customer_id")
+    yield* left(stray, "the ledger bills nothing of this period in the namespace zmq-billing: it may be another ledger's", { ledger: { namespaces: () => Effect.succeed(["x"]) } })
+    yield* left({ ...stray, createdMs: nowMs - hourMs + 1 }, "it is too young: somebody may be about to use it")
+    yield* left({ ...stray, createdMs: nowMs - 999 }, "it is too young: somebody may be about to use it", {}, { orphanAgeMs: 1000 })
+    yield* left({ ...stray, status: "declined" }, "it changed meanwhile", { gateway: { cancel: () => Effect.succeed(payment({ status: "succeeded" })) } })
+    assert.deepStrictEqual((yield* reconciled({ payments: [{ ...stray, status: "canceled" }] })).told, [])
+  }))
+})
+
+describe("a charge in the account", () => {
+  it.effect("that stands without an object is a payment of its own, unless it failed", () => Effect.gen(function*() {
+    const named: World["gateway"] = { nameOf: () => "charges:x:1" }
+    const { acts, report } = yield* reconciled({ charges: [chargeOf()], gateway: named })
+    assert.deepStrictEqual([report.listed, report.ours, acts[0]], [1, 1, "adopt acme charges:x:1 pm_1 pm_1 w/reconcile"])
+    for (const charge of [chargeOf({ status: "failed" }), chargeOf({ paymentIntentId: "pi_1" })]) {
+      assert.deepStrictEqual((yield* reconciled({ charges: [charge], gateway: named })).report.listed, 0)
+    }
+  }))
+
+  it.effect("that was refunded or disputed is noted, and in a dry run not", () => Effect.gen(function*() {
+    const seen = (charge: AccountCharge, dryRun = false) => Effect.map(reconciled({ charges: [{ ...charge, paymentIntentId: "pi_1" }] }, { dryRun }), ({ acts }) => acts)
+    const noted = `note re_1 ${chargeKey.slice(0, 4)}`
+    assert.deepStrictEqual(yield* seen(chargeOf({ amountRefundedMinor: 5 })), ["refunds of ch_1", noted])
+    assert.deepStrictEqual(yield* seen(chargeOf({ isDisputed: true })), ["disputes of ch_1"])
+    assert.deepStrictEqual(yield* seen(chargeOf()), [])
+    assert.deepStrictEqual(yield* seen(chargeOf({ amountRefundedMinor: 5, metadata: {} })), [])
+    assert.deepStrictEqual(yield* seen(chargeOf({ amountRefundedMinor: 5 }), true), [])
+  }))
+})
