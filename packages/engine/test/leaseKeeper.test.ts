@@ -63,9 +63,27 @@ describe("a lease", () => {
       yield* wait(chargeOf("long", 6000), 4500)
       yield* pass(500)
       yield* wait(chargeOf("short", 1500), 1200)
+      yield* pass(1000)
       yield* wait(chargeOf("longer", 9000), 4500)
       yield* pass(10_000)
-      assert.deepStrictEqual(asked, ["short 1000", "short 1500", "long 2000", "longer 3500", "long 4000"])
+      assert.deepStrictEqual(asked, ["short 1000", "short 1500", "long 2000", "long 4000", "longer 4500"])
+    }))
+
+  it.effect("wakes the keeper only where it is due sooner than what it waits for", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      let looks = 0
+      const counting: Clock.Clock = Object.assign(Object.create(clock), { currentTimeMillisUnsafe: () => (looks += 1, clock.currentTimeMillisUnsafe()) })
+      const { wait } = yield* Effect.provideService(keeper(), Clock.Clock, counting)
+      const looksOf = (charge: ClaimedCharge) => Effect.gen(function*() {
+        const before = looks
+        yield* wait(charge, 9000)
+        for (let turn = 0; turn < 20; turn++) yield* Effect.yieldNow
+        return looks - before
+      })
+      yield* looksOf(chargeOf("a", 3000))
+      // One look is that of the charge itself, another one the keeper's.
+      assert.deepStrictEqual([yield* looksOf(chargeOf("later", 6000)), yield* looksOf(chargeOf("equal", 3000)), yield* looksOf(chargeOf("sooner", 1500)), yield* looksOf(chargeOf("again", 6000))], [1, 1, 2, 1])
     }))
 
   it.effect("is renewed for charges that come after a time without any", () =>
