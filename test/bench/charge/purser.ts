@@ -8,7 +8,11 @@ import {
 import { ChargePipeline } from "@purser/engine"
 import { Database, Migrations, PgLedger, PgSpendCap } from "@purser/postgres"
 import { Effect, Layer, ManagedRuntime, Redacted, Schema } from "effect"
+import { setFlagsFromString } from "node:v8"
 import { type Job, makePost, type Program, type Ready, type Setting } from "./jobs.ts"
+
+// As the command has it for itself.
+setFlagsFromString("--no-allocation-site-pretenuring")
 
 const standing = (order: GatewayOrder, id: string, chargeId: string | null): GatewayPayment => ({
   id,
