@@ -60,18 +60,22 @@ export const foregroundDefinition = commandDefinition
 
 /** Steps at which a run waits to be woken: on hold, or until open charges are due. */
 const parkedAt = /^(?:hold|wait)\//
-const wakeOf = (step: string) => DurableDeferred.make(`wake/${step}`)
+const wakeOf = (place: string) => DurableDeferred.make(`wake/${place}`)
+/** A pause by its number. The step in the register may be one that a frozen runner noted when it woke up, long after another had taken the run on. */
+const pauseOf = (pauses: number) => `pause/${pauses}`
 
-/** Wakes a run that is parked at a step; one that is not parked looks at the register by itself. */
+/** Wakes a run that is parked; one that is not parked looks at the register by itself. */
 export const wakeRun = Effect.fnUntraced(function*(
-  { definition, round, runId, step }: Pick<RunRecord, "runId" | "round" | "definition" | "step">
+  { definition, pauses, round, runId, state, step }: Pick<RunRecord, "runId" | "round" | "definition" | "state" | "step" | "pauses">
 ): Effect.fn.Return<void, never, WorkflowEngine.WorkflowEngine> {
-  if (step === null || !parkedAt.test(step)) return
-  const deferred = wakeOf(step)
-  const token = yield* definition === stagedDefinition
-    ? DurableDeferred.tokenFromPayload(deferred, { workflow: RunWorkflow, payload: { runId, round } })
-    : DurableDeferred.tokenFromPayload(deferred, { workflow: DefinedRunWorkflow, payload: { runId, round } })
-  yield* DurableDeferred.succeed(deferred, { token, value: undefined })
+  const places = [...(state === "paused" || pauses === 0 ? [] : [pauseOf(pauses)]), ...(step !== null && parkedAt.test(step) ? [step] : [])]
+  yield* Effect.forEach(places, Effect.fnUntraced(function*(place) {
+    const deferred = wakeOf(place)
+    const token = yield* definition === stagedDefinition
+      ? DurableDeferred.tokenFromPayload(deferred, { workflow: RunWorkflow, payload: { runId, round } })
+      : DurableDeferred.tokenFromPayload(deferred, { workflow: DefinedRunWorkflow, payload: { runId, round } })
+    yield* DurableDeferred.succeed(deferred, { token, value: undefined })
+  }), { discard: true })
 })
 
 const settings = Config.all({
@@ -102,6 +106,8 @@ const Lines = Schema.Struct({
 const Settled = Schema.Struct({ open: Schema.Int, stopped: Schema.Boolean })
 const Reconciled = Schema.Struct({ differences: Schema.NullOr(Schema.Int), problem: Schema.NullOr(Schema.String) })
 const VerdictOf = Schema.Literals(["go", "hold", "cancel"])
+/** With the number of the pause that holds it. */
+const HeldOf = Schema.Union([VerdictOf, Schema.Struct({ pauses: Schema.Int })])
 
 const rangesOf = ({ afterLine, page, throughLine }: typeof Range.Type & { readonly page: number }) =>
   Array.from({ length: Math.max(0, Math.ceil((throughLine - afterLine) / page)) }, (_, index) => ({
@@ -140,9 +146,9 @@ const make = Effect.gen(function*() {
     const held = Effect.fnUntraced(function*(at: string) {
       for (let look = 0;; look++) {
         const place = `hold/${at}/${look}`
-        const verdict: Verdict = yield* certain(place, VerdictOf, steps.verdict(runId))
-        if (verdict !== "hold") return verdict
-        yield* DurableDeferred.await(wakeOf(place))
+        const held = yield* certain(place, HeldOf, steps.held(runId))
+        if (held === "go" || held === "cancel") return held
+        yield* DurableDeferred.await(wakeOf(held === "hold" ? place : pauseOf(held.pauses)))
       }
     })
 

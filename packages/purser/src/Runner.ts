@@ -11,7 +11,7 @@ import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Database, engineTables } from "@purser/postgres"
-import { clusterLoggers, definitionsGroup } from "@purser/engine"
+import { clusterLoggers, definitionsGroup, patientMessages } from "@purser/engine"
 import { Config, Duration, Effect, Layer, Logger, Option, Schedule, Schema } from "effect"
 import {
   ClusterWorkflowEngine, type MessageStorage, RunnerAddress, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig, SocketRunner, SqlMessageStorage, SqlRunnerStorage
@@ -59,7 +59,7 @@ const sharding = ({ takeOver }: Settings, knowsDefinitions = true) => ({
 })
 
 const onTables = orEngineUnavailable("its tables cannot be used")
-const messages = onTables(SqlMessageStorage.layerWith({ prefix: engineTables })).pipe(Layer.provide(NodeCrypto.layerDigest))
+const messages = patientMessages(onTables(SqlMessageStorage.layerWith({ prefix: engineTables })).pipe(Layer.provide(NodeCrypto.layerDigest)))
 const members = onTables(SqlRunnerStorage.layerWith({ prefix: engineTables }))
 
 const isLoopback = (host: string) => /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/.test(host)

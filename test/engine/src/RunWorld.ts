@@ -19,10 +19,13 @@ const settings = (giveUp: string, more: Readonly<Record<string, string>>) => Con
 /** The run book with something changed about it. */
 export const bookWith = (change: (book: RunLedger["Service"]) => Partial<RunLedger["Service"]>) =>
   Layer.effect(RunLedger, Effect.map(RunLedger, (book) => RunLedger.of({ ...book, ...change(book) }))).pipe(Layer.provide(RunLedger.layerMemory))
-export const world = <R>(definitions: Layer.Layer<RunDefinitions, never, R>, giveUp = "1 day", book: Layer.Layer<RunLedger, never, Ledger> = RunLedger.layerMemory, more = {}) =>
+export const world = <R>(
+  definitions: Layer.Layer<RunDefinitions, never, R>, giveUp = "1 day", book: Layer.Layer<RunLedger, never, Ledger> = RunLedger.layerMemory, more = {},
+  engine: Layer.Layer<WorkflowEngine.WorkflowEngine> = WorkflowEngine.layerMemory
+) =>
   Layer.mergeAll(layerRunWorkflow, Runs.layer).pipe(
     Layer.provideMerge(definitions),
-    Layer.provideMerge(Layer.mergeAll(BillingRun.layer, WorkflowEngine.layerMemory, RunRegistry.layerMemory, RunStash.layerMemory)),
+    Layer.provideMerge(Layer.mergeAll(BillingRun.layer, engine, RunRegistry.layerMemory, RunStash.layerMemory)),
     Layer.provideMerge(Layer.mergeAll(book, DunningBook.layerMemory)),
     Layer.provideMerge(TestPipeline.layer),
     Layer.provideMerge(settings(giveUp, more)),

@@ -88,25 +88,25 @@ const stagedRows = ({ stash }: Parts, { chunks, definition, round, runId }: Plan
 export const planRun = Effect.fnUntraced(function*(parts: Parts, plan: PlanOf): Effect.fn.Return<PlannedLines | null, RunError | SpendCapError> {
   const { book, runs } = parts
   const { afterLine, definition, name, options, params, round, runId } = plan
-  const summary = round > 1 ? [] : yield* surely(book.summary(runId))
-  const isPlanned = summary.length > 0 && summary.every(({ state }) => state !== "staged")
-  if (!isPlanned) {
-    const mark = allow(options, yield* Clock.currentTimeMillis)
-    const rows = definition.source._tag === "Rows" ? definition.source.rows(params) : plan.chunks === 0 ? Stream.empty : stagedRows(parts, plan)
-    const planning = runs.plan({
-      runId: round === 1 ? runId : `${runId}/${round}`,
-      source: name,
-      rows: untilCanceled(parts, plan, Stream.map(rows, (chunk) => chunk.map(mark))),
-      decide: decideFor(options),
-      overCap: options.overCap,
-      ...(round === 1 ? {} : { extends: runId })
-    })
-    const planned = yield* patiently(planning).pipe(
-      Effect.as(true),
-      Effect.catchTag("LedgerError", (error: LedgerError) => Effect.die(error)),
-      Effect.catchIf(isCanceled, () => Effect.succeed(false))
-    )
-    if (!planned) return null
-  }
+  const mark = allow(options, yield* Clock.currentTimeMillis)
+  const rows = definition.source._tag === "Rows" ? definition.source.rows(params) : plan.chunks === 0 ? Stream.empty : stagedRows(parts, plan)
+  const isPlanned = round > 1
+    ? Effect.succeed(false)
+    : Effect.map(book.summary(runId), (summary) => summary.length > 0 && summary.every(({ state }) => state !== "staged"))
+  const planning = Effect.suspend(() => runs.plan({
+    runId: round === 1 ? runId : `${runId}/${round}`,
+    source: name,
+    rows: untilCanceled(parts, plan, Stream.map(rows, (chunk) => chunk.map(mark))),
+    decide: decideFor(options),
+    overCap: options.overCap,
+    ...(round === 1 ? {} : { extends: runId })
+  }))
+  // Looked at before each try: one whose answer was lost may have planned them.
+  const planned = yield* patiently(Effect.flatMap(isPlanned, (is) => is ? Effect.void : Effect.asVoid(planning))).pipe(
+    Effect.as(true),
+    Effect.catchTag("LedgerError", (error: LedgerError) => Effect.die(error)),
+    Effect.catchIf(isCanceled, () => Effect.succeed(false))
+  )
+  if (!planned) return null
   return { afterLine, throughLine: yield* surely(book.lastLine(runId)) }
 })

@@ -71,6 +71,8 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, { contro
     }),
     planned: (runId: string) => surely(registry.change({ runId, from: ["waiting"], to: "planned", actor: runner })),
     verdict: (runId: string) => Effect.map(find(runId), verdictOf),
+    /** The same, and which pause holds it. */
+    held: (runId: string) => Effect.map(find(runId), (run) => run !== undefined && verdictOf(run) === "hold" ? { pauses: run.pauses } : verdictOf(run)),
 
     /** Sends some lines; answers whether it was stopped before all were sent. */
     lines: (runId: string, range: { readonly afterLine: number; readonly throughLine: number }, gate: Semaphore.Semaphore) =>
