@@ -102,8 +102,8 @@ export class Reconciler extends Context.Service<Reconciler, {
       const given = yield* Effect.serviceOption(PipelineOptions)
       const settings = Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig
       const worker = `${settings.worker}/reconcile`
-      const observe = yield* makeObserve(worker)
-      const remedy = yield* makeRemedy(worker)
+      const observe = yield* makeObserve(worker, settings)
+      const remedy = yield* makeRemedy(worker, settings)
       const noteReversals = yield* makeNoteReversals
 
       const run = Effect.fnUntraced(function*(

@@ -11,6 +11,7 @@ import {
 import { Config, Context, Duration, Effect, Layer, Metric, Option, Queue, Random, Result } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { EngineMetrics } from "./EngineMetrics.ts"
+import { heedingRate } from "./internal/backoff.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { makeObserve, type Observation } from "./internal/observe.ts"
 import { makeNoteReversal } from "./internal/reversals.ts"
@@ -64,8 +65,10 @@ export class Webhooks extends Context.Service<Webhooks, {
       const account = yield* ProcessorAccount
       const { concurrency, interval, keep } = yield* options
       const given = yield* Effect.serviceOption(PipelineOptions)
-      const worker = `${(Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig).worker}/webhooks`
-      const observe = yield* makeObserve(worker)
+      const settings = Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig
+      const observe = yield* makeObserve(`${settings.worker}/webhooks`, settings)
+      // An event needs several reads. One that begins anew whenever a read comes too soon may never come to its end.
+      const heed = heedingRate(settings)
       const noteReversal = yield* makeNoteReversal
       const refunds = yield* Effect.serviceOption(Refunds)
       const dunning = yield* Effect.serviceOption(DunningBook)
@@ -89,10 +92,10 @@ export class Webhooks extends Context.Service<Webhooks, {
       ) => {
         /** The payment, or the invoice behind it, which is what bears our metadata. */
         const paymentOf = Effect.fnUntraced(function*(id: string) {
-          const payment = yield* account.payment(id)
+          const payment = yield* heed(account.payment(id))
           if (payment === undefined || payment.identity !== null || !id.startsWith("pi_")) return payment
           // A key that may not read invoices has made none.
-          const invoice = account.invoiceOf(id).pipe(
+          const invoice = heed(account.invoiceOf(id)).pipe(
             Effect.catchIf((error) => error.reason._tag === "PermissionDenied", () => Effect.succeed(undefined))
           )
           return (yield* invoice) ?? payment
@@ -101,7 +104,7 @@ export class Webhooks extends Context.Service<Webhooks, {
         /** The identity behind a charge or a reversal: in the payment's metadata, or in the charge's where it stands alone. */
         const payerOf = Effect.fnUntraced(function*(paymentIntentId: string | null, chargeId: string | null) {
           if (paymentIntentId !== null) return (yield* paymentOf(paymentIntentId))?.identity ?? null
-          return chargeId === null ? null : accountIdentity((yield* account.charge(chargeId))?.metadata)
+          return chargeId === null ? null : accountIdentity((yield* heed(account.charge(chargeId)))?.metadata)
         })
 
         const note = Effect.fnUntraced(function*(reversal: AccountReversal, payer: AccountIdentity | null): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
@@ -121,7 +124,7 @@ export class Webhooks extends Context.Service<Webhooks, {
         })
 
         const reversalOf = Effect.fnUntraced(function*(kind: AccountReversal["kind"], id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
-          const reversal = yield* account.reversal(kind, id)
+          const reversal = yield* heed(account.reversal(kind, id))
           if (reversal === undefined) return yield* absent(id)
           return yield* note(reversal, yield* payerOf(reversal.paymentIntentId, reversal.chargeId))
         })
@@ -133,14 +136,14 @@ export class Webhooks extends Context.Service<Webhooks, {
         })
 
         const charge = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Observation, PipelineError | RefundFailure> {
-          const charge = yield* account.charge(id)
+          const charge = yield* heed(account.charge(id))
           if (charge === undefined) return yield* absent(id)
           const payment = charge.paymentIntentId === null ? undefined : yield* paymentOf(charge.paymentIntentId)
           const seen = payment ?? chargeAsPayment(charge)
           if (!isOurs(seen.identity)) return foreign
           const observed = yield* observe(seen)
           if (charge.amountRefundedMinor === 0) return observed
-          const refunds = yield* account.refundsOf(id)
+          const refunds = yield* heed(account.refundsOf(id))
           const noted = yield* Effect.forEach(refunds, (refund) => note(refund, seen.identity))
           return observed.verdict === "unchanged" || observed.verdict === "in_work" ? noted.at(-1) ?? observed : observed
         })
@@ -158,7 +161,7 @@ export class Webhooks extends Context.Service<Webhooks, {
         const open = (yield* dunning.value.openOf(id)).filter(({ record }) => account.accountOf(record.request.namespace) === at)
         if (open.length === 0) return said("ignored", "no open dunning case waits for this customer's default card")
         const { chargeKey, generation, request } = open[0]!.record
-        const method = yield* gateway.defaultPaymentMethod({ chargeKey, request, generation }).pipe(
+        const method = yield* heed(gateway.defaultPaymentMethod({ chargeKey, request, generation })).pipe(
           Effect.catchIf((error) => error.reason._tag === "InvalidRequest", () => Effect.succeed(null))
         )
         if (method === null) return said("ignored", "the customer has no default card")

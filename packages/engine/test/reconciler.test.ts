@@ -1,12 +1,12 @@
 /** What a reconciliation asks for, tells and does, over a ledger and an account that a test writes. */
 import { assert, describe, it } from "@effect/vitest"
 import {
-  type AccountCharge, type AccountPayment, type AccountReader, ChargeGateway, type ChargeRecord, type ChargeState, Ledger, LedgerUnavailable, LeaseLost, ProcessorAccount, ReconcileBook, Sightings, Succeeded
+  type AccountCharge, type AccountPayment, type AccountReader, ChargeError, ChargeGateway, type ChargeRecord, type ChargeState, Ledger, LedgerUnavailable, LeaseLost, ProcessorAccount, RateLimited, ReconcileBook, Sightings, Succeeded
 } from "@purser/core"
 import { Effect, Layer, type Types } from "effect"
 import { TestClock } from "effect/testing"
 import { ChargePipeline } from "../src/ChargePipeline.ts"
-import { PipelineOptions, type PipelineSettings } from "../src/PipelineOptions.ts"
+import { PipelineOptions, type PipelineSettings, retryPolicy } from "../src/PipelineOptions.ts"
 import { type Difference, Reconciler, type ReconcileOptions } from "../src/Reconciler.ts"
 import { charge as claimed, chargeKey, ledgerError, payment, request, requestWith, succeeded } from "./support/scripted.ts"
 
@@ -268,6 +268,34 @@ describe("a difference", () => {
     assert.deepStrictEqual((yield* reconciled({ ...world, payments: [young] }, { orphanAgeMs: 1000 })).told, [["orphan", words, "canceled"]])
     const paidNow = yield* reconciled({ ...world, gateway: { cancel: () => Effect.succeed(payment({ status: "succeeded" })) } })
     assert.deepStrictEqual(paidNow.told, [["orphan", words, null]])
+  }))
+})
+
+describe("an object that is to be given up while the processor refuses for the rate of calls", () => {
+  const stray = object({ id: "pi_stray", status: "unconfirmed", createdMs: 0 })
+  const limited = new ChargeError({ reason: new RateLimited({ retryAfterMs: null, limitReason: null }), chargeKey, requestId: null })
+  const settings = { retry: retryPolicy({ attemptsMax: 3, backoffMs: 0, backoffMaxMs: 0 }) }
+  /** Refused at first; the row is as `rows` say, one look after the other. */
+  const refusedOnce = (rows: ReadonlyArray<ChargeRecord>) => {
+    let looks = 0
+    let calls = 0
+    return reconciled({
+      rows: [rows[0]!],
+      payments: [stray],
+      settings,
+      ledger: { find: () => Effect.sync(() => rows[Math.min(looks++, rows.length - 1)]) },
+      gateway: { cancel: () => Effect.suspend(() => calls++ === 0 ? Effect.fail(limited) : Effect.succeed(payment({ status: "canceled" }))) }
+    })
+  }
+
+  it.effect("is tried again, and the run goes on", () => Effect.gen(function*() {
+    const declined = row("declined")
+    assert.deepStrictEqual((yield* refusedOnce([declined, declined])).told, [["orphan", "pi_stray is unconfirmed, and no row names it", "canceled"]])
+  }))
+
+  it.effect("is left when the row has come to name it meanwhile", () => Effect.gen(function*() {
+    const { told } = yield* refusedOnce([row("declined"), row("attached", { paymentIntentId: "pi_stray" })])
+    assert.deepStrictEqual(told, [["orphan", "pi_stray is unconfirmed, and no row names it", null]])
   }))
 })
 

@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import {
-  type AccountCharge, type AccountPayment, type AccountReader, type AccountReversal, ChargeError, GatewayTimeout, Ledger, ProcessorAccount, ReconcileBook, RefundLedger, RefundRequest, Refunded,
+  type AccountCharge, type AccountPayment, type AccountReader, type AccountReversal, ChargeError, GatewayTimeout, Ledger, ProcessorAccount, RateLimited, ReconcileBook, RefundLedger, RefundRequest, Refunded,
   Sightings, WebhookInbox, WebhookSource, WebhookRefused, SignatureWrong
 } from "@purser/core"
 import { ChargePipeline, type Difference, Reconciler, Webhooks } from "@purser/engine"
@@ -18,6 +18,8 @@ interface Account {
   readonly reversals: Array<AccountReversal>
   /** So many reads of a payment are left without an answer. */
   silent: number
+  /** So many are refused because they come too soon. */
+  limited: number
 }
 class TestAccount extends Context.Service<TestAccount, Account>()("@purser/test-engine/TestAccount") {}
 
@@ -30,13 +32,16 @@ const paged = <A extends { readonly id: string }>(items: () => ReadonlyArray<A>)
   })
 const one = <A extends { readonly id: string }>(items: ReadonlyArray<A>) => (id: string) => Effect.sync(() => items.find((item) => item.id === id))
 
-const silence = new ChargeError({ reason: new GatewayTimeout({ operation: "account.payment", timeoutMs: 1 }), chargeKey: null, requestId: null })
+const failure = (reason: GatewayTimeout | RateLimited) => new ChargeError({ reason, chargeKey: null, requestId: null })
 
 const account = Layer.effectContext(Effect.sync(() => {
-  const held: Account = { payments: [], charges: [], reversals: [], silent: 0 }
+  const held: Account = { payments: [], charges: [], reversals: [], silent: 0, limited: 0 }
   const reader: AccountReader = {
     account: null,
-    payment: (id) => held.silent-- > 0 ? Effect.fail(silence) : one(held.payments)(id),
+    payment: (id) => Effect.suspend(() =>
+      held.silent-- > 0 ? Effect.fail(failure(new GatewayTimeout({ operation: "account.payment", timeoutMs: 1 })))
+        : held.limited-- > 0 ? Effect.fail(failure(new RateLimited({ retryAfterMs: null, limitReason: null })))
+        : one(held.payments)(id)),
     invoiceOf: () => Effect.succeed(undefined),
     charge: one(held.charges),
     reversal: (_, id) => one(held.reversals)(id),
@@ -188,6 +193,19 @@ describe("Webhooks that could not be dealt with", () => {
       assert.deepStrictEqual(yield* deal, { done: 1, postponed: 0 })
       yield* TestClock.adjust("500 millis")
       assert.deepStrictEqual(yield* deal, { done: 1, postponed: 0 })
+    }).pipe(Effect.provide(world)))
+})
+
+describe("A read that comes too soon", () => {
+  it.effect("is made again, and the event does not begin anew for it", () =>
+    Effect.gen(function*() {
+      const id = yield* paid
+      const held = yield* TestAccount
+      yield* receive("evt_1", "payment", id)
+      held.limited = 2
+      const dealing = yield* Effect.forkChild(deal)
+      yield* TestClock.adjust("30 seconds")
+      assert.deepStrictEqual(yield* Fiber.join(dealing), { done: 1, postponed: 0 })
     }).pipe(Effect.provide(world)))
 })
 

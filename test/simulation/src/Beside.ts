@@ -6,6 +6,8 @@ import { type ChargePause, type ChargeRequest, DunningBook, type Ledger, Reconci
 import { type Context, Effect, Layer, type Scope } from "effect"
 import { makeHooks } from "./Hooks.ts"
 import type { Mail, OfficeShared } from "./Office.ts"
+import { makeReconciling } from "./Reconciling.ts"
+import { makeRefunding } from "./Refunding.ts"
 import type { Slot } from "./Slot.ts"
 import type { Shared } from "./Worker.ts"
 
@@ -33,6 +35,8 @@ export const makeBeside = Effect.fnUntraced(function*(
   const offices: OfficeShared = { ...shared, books, requests, mail }
   const all: Array<Beside> = []
   if (plan.hooks !== undefined) all.push(yield* makeHooks(offices, plan.hooks))
+  if (plan.reconcile !== undefined) all.push(yield* makeReconciling(offices, plan.reconcile))
+  if (plan.refunds !== undefined) all.push(yield* makeRefunding(offices, plan.refunds))
   return {
     offices: all.flatMap(({ offices }) => offices),
     start: Effect.forEach(all, ({ start }) => start, { discard: true }),

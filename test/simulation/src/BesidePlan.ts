@@ -76,7 +76,7 @@ const hooksPlan = (rng: Rng): HooksPlan => ({
 
 const reconcilePlan = (rng: Rng, charges: number): ReconcilePlan => ({
   runs: Array.from({ length: rng.between(1, 3) }, () => ({
-    atMs: rng.between(0, rng.pick([20_000, 12 * minute])),
+    atMs: rng.between(0, rng.pick([300, 20_000, 12 * minute])),
     dryRun: rng.chance(0.3),
     orphanAgeMs: rng.pick([0, 0, minute, hour])
   })),

@@ -3,7 +3,7 @@
  * what Stripe never said. What is answered with 200 has to be kept, what is kept has to be dealt with, and only the account decides.
  */
 import { type ChargeRecord, WebhookInbox } from "@purser/core"
-import { Webhooks } from "@purser/engine"
+import { Refunds, Webhooks } from "@purser/engine"
 import { StripeWebhooks } from "@purser/stripe"
 import type { WebhookRequest } from "@purser/stripe-sim"
 import { createHmac } from "node:crypto"
@@ -92,6 +92,7 @@ export const makeHooks = Effect.fnUntraced(function*(shared: OfficeShared, { for
   const { books, kernel, ledger, mutant, sim, storm, tools, violations } = shared
   const services = Layer.effect(Webhooks, Effect.map(Webhooks, (webhooks) => mutant?.hooks?.(webhooks, tools) ?? webhooks)).pipe(
     Layer.provide(Webhooks.layerNoDeps),
+    Layer.provide(Refunds.layer),
     Layer.provide(StripeWebhooks.layer({ secrets: [Redacted.make(secret)] }))
   )
   const offices = Array.from({ length: count }, (_, index) => new Office(`hooks-${index}`, shared, { layer: services, run: (built) => Context.get(built, Webhooks).run }))
@@ -136,7 +137,8 @@ export const makeHooks = Effect.fnUntraced(function*(shared: OfficeShared, { for
       const deliveries = yield* sim.webhooks.deliveries
       return inboxProblems(
         new Map(deliveries.flatMap(({ eventId, status }) => status === 200 ? [[eventId, status]] : [])),
-        records.filter(({ verdict }) => verdict === null).map(({ event }) => event.id),
+        // What has come just now, on its second or third try, is being dealt with.
+        records.filter(({ receivedMs, verdict }) => verdict === null && receivedMs < kernel.nowMs - 600_000).map(({ event }) => event.id),
         new Set(records.map(({ event }) => event.id))
       )
     })

@@ -7,6 +7,7 @@ import type { StripeSimShape } from "@purser/stripe-sim"
 import { Effect } from "effect"
 import { chargeProblems, heldMinor } from "./History.ts"
 import { isRetried, type PlannedCharge, type Scenario } from "./Scenario.ts"
+import { listAt } from "./StripeDesk.ts"
 
 /** An answer that a client took for its own. */
 export interface Told {
@@ -30,33 +31,17 @@ const isGood = ({ paymentMethod }: PlannedCharge) => paymentMethod === "pm_card_
 export const mayBeAbsent = ({ charges, planned }: Scenario, index: number): boolean => !planned && charges[index]!.once
 
 interface FailedCharge {
+  readonly id: string
   readonly status: string
   readonly metadata: Readonly<Record<string, string>>
   readonly payment_intent: string | null
 }
 
-/** All charges that Stripe has, as it lists them. */
-const chargesAt = Effect.fnUntraced(function*(sim: StripeSimShape) {
-  const all: Array<FailedCharge> = []
-  let after = ""
-  for (;;) {
-    const { body } = yield* Effect.orDie(sim.send({
-      method: "GET",
-      path: `/v1/charges?limit=100${after}`,
-      headers: { authorization: "Bearer sk_test_judge" }
-    }))
-    const page: { readonly data: ReadonlyArray<FailedCharge & { readonly id: string }>; readonly has_more: boolean } = JSON.parse(body)
-    all.push(...page.data)
-    if (!page.has_more) return all
-    after = `&starting_after=${page.data.at(-1)!.id}`
-  }
-})
-
 /** Everything that is wrong; nothing when the promise was kept. */
 export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenario, sim, told }: Evidence) {
   const violations: Array<string> = []
   const books = yield* sim.books
-  const atStripe = yield* chargesAt(sim)
+  const atStripe = yield* listAt<FailedCharge>(sim, "/v1/charges")
   const entriesOf = ({ billingPeriod, customerId, item }: ChargeRequest) =>
     books.filter((entry) => entry.customer === customerId && entry.billingPeriod === billingPeriod && entry.item === (item ?? ""))
   const paymentsOf = (request: ChargeRequest) => entriesOf(request).reduce((sum, entry) => sum + entry.payments, 0)

@@ -4,6 +4,8 @@
 import type { ChargeGateway, ChargeHandler, Ledger, SpendCap } from "@purser/core"
 import type { Webhooks } from "@purser/engine"
 import type { StripeSimShape } from "@purser/stripe-sim"
+import type { Context } from "effect"
+import type { Engine } from "./Office.ts"
 import type { Rng } from "./Rng.ts"
 import type { Scenario } from "./Scenario.ts"
 
@@ -31,6 +33,10 @@ export interface Mutant {
   readonly gateway?: (gateway: ChargeGateway["Service"], tools: Tools) => ChargeGateway["Service"]
   readonly handler?: (handler: ChargeHandler, tools: Tools) => ChargeHandler
   readonly hooks?: (webhooks: Webhooks["Service"], tools: Tools) => Webhooks["Service"]
+  /** What reconciliation works with. */
+  readonly reconciling?: (engine: Context.Context<Engine>, tools: Tools) => Context.Context<Engine>
+  /** What those who refund work with. */
+  readonly refunding?: (engine: Context.Context<Engine>, tools: Tools) => Context.Context<Engine>
   readonly saysRoomAnyway?: boolean
   readonly takesUndoneForDone?: boolean
   readonly takesAnyReply?: boolean

@@ -60,8 +60,6 @@ export interface Duty<S> {
 
 /** One office: its present life, and how another one begins. */
 export class Office<S> extends Slot {
-  /** When it stood still last, until when. */
-  wokeMs = 0
   private life: Life<S> | undefined
   private stripe: Context.Context<Atoms> | undefined
   private readonly shared: OfficeShared
@@ -126,12 +124,11 @@ export class Office<S> extends Slot {
     })
 
   private atPass() {
-    const { kernel, storm } = this.shared
+    const { storm } = this.shared
     const fault = storm.atOffice(this.name)
     if (fault === undefined) return
     storm.tell(this.process.name, `${fault.how} for ${fault.ms}`)
     if (fault.how === "kill") return this.kill(fault.ms)
-    this.wokeMs = kernel.nowMs + fault.ms
     this.freeze(fault.ms)
   }
 }

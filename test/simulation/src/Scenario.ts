@@ -203,9 +203,25 @@ const addedFaults = (seed: string): ReadonlyArray<SimFault> => {
   ]
 }
 
+/** Where refunds are made, what happens to them. A refund is one call, so that it meets what one-call charges do. */
+const refundFaults = (rng: Rng): ReadonlyArray<SimFault> =>
+  Array.from({ length: rng.between(0, 3) }, (): SimFault => ({
+    kind: "stripe",
+    fault: { match: { path: "/v1/refunds", nth: rng.between(1, 4), times: rng.pick([1, 1, 2, 4]) }, action: stripeAction(rng, "charges") }
+  }))
+
+/** What would leave a refund in doubt for longer than Stripe keeps its key happens to other calls. */
+const sparingRefunds = (faults: ReadonlyArray<SimFault>, gateway: Scenario["gateway"]): ReadonlyArray<SimFault> =>
+  faults.map((fault) => {
+    if (fault.kind !== "stripe" || fault.fault.match?.path !== "/v1/**") return fault
+    const { action } = fault.fault
+    const isLong = (action.kind === "delay" && action.delayMs > 40_000) || (action.kind === "serverError" && action.effect === "later")
+    return isLong ? { ...fault, fault: { ...fault.fault, match: { ...fault.fault.match, path: paths[gateway][0]! } } } : fault
+  })
+
 /**
  * A call that is late beyond its client's patience is held back from a second one-call charge by its key alone. Where one is late, Stripe
- * keeps the key of every charge that it makes: that it may not is the open case of such charges.
+ * keeps the key of every charge that it makes: that it may not is the open case of such charges, and that of refunds.
  */
 const withKeysKept = (faults: ReadonlyArray<SimFault>): ReadonlyArray<SimFault> => {
   const isLate = faults.some((fault) => fault.kind === "stripe" && fault.fault.action.kind === "delay" && fault.fault.action.delayMs > 30_000)
@@ -231,7 +247,7 @@ export const scenarioOf = (seed: string): Scenario => {
   const idempotency = gateway !== "payment_intents" || rng.chance(0.75)
   const beside = besideOf(seed, { charges, idempotency })
   const due = beside.hooks === undefined || gateway !== "payment_intents" ? charges : withDebit(rngOf(seed).branch("debit"), charges)
-  everyFault.push(...besideFaults(seed, beside))
+  everyFault.push(...besideFaults(seed, beside), ...(beside.refunds === undefined ? [] : refundFaults(rngOf(seed).branch("refund faults"))))
   return {
     seed,
     ...world,
@@ -243,6 +259,6 @@ export const scenarioOf = (seed: string): Scenario => {
     outageAfter: rng.pick([3, 20]),
     planned: rng.chance(0.5),
     oneStore: rngOf(seed).branch("one store").chance(0.5),
-    faults: gateway === "charges" ? withKeysKept(everyFault) : everyFault
+    faults: gateway === "charges" || beside.refunds !== undefined ? withKeysKept(beside.refunds === undefined ? everyFault : sparingRefunds(everyFault, gateway)) : everyFault
   }
 }

@@ -1,6 +1,6 @@
 /** Planted bugs of what goes on beside the charging: webhooks, reconciliation, refunds, dunning, a restored store. */
-import { type ChargeRecord, type Ledger, Succeeded } from "@purser/core"
-import { Effect, Result } from "effect"
+import { type ChargeRecord, Ledger, ReconcileBook, RefundGateway, RefundLedger, Succeeded } from "@purser/core"
+import { Context, Effect, Layer, Result } from "effect"
 import type { BesidePlan } from "./BesidePlan.ts"
 import type { Mutant } from "./Mutant.ts"
 import type { Scenario } from "./Scenario.ts"
@@ -62,5 +62,87 @@ export const besideMutants: ReadonlyArray<Mutant> = [
           return receipt.success
         })
     })
+  },
+  {
+    name: "reconciliation without a second look",
+    story: "which row names which object is remembered from the run before, and what none named then is given up",
+    within: 600,
+    shows: /reconciliation gave up .*, which the row of/,
+    fits: has("reconcile"),
+    reconciling: (engine) => {
+      const ledger = Context.get(engine, Ledger)
+      let rows: ReadonlyArray<ChargeRecord> = []
+      const early: Ledger["Service"] = {
+        ...ledger,
+        // The first thing that a run asks for.
+        namespaces: (period) =>
+          Effect.andThen(
+            rows.length > 0 ? Effect.void : Effect.map(ledger.page(period, "", 100), (page) => {
+              rows = page.filter(({ paymentIntentId }) => paymentIntentId !== null).map((row) => ({ ...row }))
+            }),
+            ledger.namespaces(period)
+          ),
+        page: () => Effect.succeed(rows),
+        find: (chargeKey) => Effect.succeed(rows.find((row) => row.chargeKey === chargeKey))
+      }
+      const book = Effect.runSync(Effect.scoped(Layer.build(ReconcileBook.layerMemory.pipe(Layer.provide(Layer.succeed(Ledger, early))))))
+      return Context.merge(engine, book).pipe(Context.add(Ledger, early))
+    }
+  },
+  {
+    name: "refund without idempotency",
+    story: "after no answer a refund is sent anew, under another key and without a look",
+    within: 600,
+    shows: /made \d+ times|recorded as already_refunded|Stripe had to refuse/,
+    fits: has("refunds"),
+    refunding: (engine, { rng }) => {
+      const gateway = Context.get(engine, RefundGateway)
+      return Context.add(engine, RefundGateway, {
+        ...gateway,
+        find: () => Effect.succeed([]),
+        refund: (order) => gateway.refund({ ...order, attempt: rng.between(1000, 1_000_000) })
+      })
+    }
+  },
+  {
+    name: "refund above what was paid",
+    story: "each refund is compared with the payment, and not with what went back before",
+    within: 600,
+    shows: /Stripe had to refuse|went back, and .* is recorded/,
+    fits: has("refunds"),
+    refunding: (engine, { ledger }) => {
+      const book = Context.get(engine, RefundLedger)
+      return Context.add(engine, RefundLedger, {
+        ...book,
+        claim: (request, worker) =>
+          Effect.gen(function*() {
+            const answer = yield* book.claim(request, worker)
+            const record = yield* ledger.find(request.chargeKey)
+            const outcome = record?.outcome
+            if (answer._tag !== "TooLarge" || request.amountMinor === null || outcome?._tag !== "Succeeded") return answer
+            const { chargeId, paymentIntentId } = outcome
+            return {
+              _tag: "Claimed",
+              refund: {
+                lease: { refundKey: request.refundKey, worker, epoch: 1 },
+                leaseLeftMs: 15_000,
+                chargeKey: request.chargeKey,
+                namespace: record!.request.namespace,
+                refundId: request.refundId,
+                state: "requested",
+                amountMinor: request.amountMinor,
+                currency: record!.request.currency,
+                reason: null,
+                paymentIntentId,
+                chargeId,
+                processorRefundId: null,
+                attempt: 1,
+                resumed: false
+              }
+            }
+          }),
+        extend: (lease) => Effect.map(book.extend(lease), () => true)
+      })
+    }
   }
 ]

@@ -26,6 +26,7 @@ export const retryAfterFailure = <A, E, R>(
   options: { readonly while: (error: E) => boolean; readonly schedule: Schedule.Schedule<unknown, E> }
 ): Effect.Effect<A, E, R> =>
   Effect.catch(effect, (first) => {
+    if (!options.while(first)) return Effect.fail(first)
     let failed: { readonly error: E } | undefined = { error: first }
     return Effect.retry(Effect.suspend((): Effect.Effect<A, E, R> => {
       if (failed === undefined) return effect
@@ -34,6 +35,10 @@ export const retryAfterFailure = <A, E, R>(
       return Effect.fail(error)
     }), options)
   })
+
+/** A read that is refused for the rate of calls waits, as a charge does; what any other failure means is the caller's affair. */
+export const heedingRate = (settings: PipelineSettings) => <A>(read: Effect.Effect<A, ChargeError>): Effect.Effect<A, ChargeError> =>
+  retryAfterFailure(read, { while: (error) => error.reason._tag === "RateLimited", schedule: settings.retry })
 
 /** A call that nobody repeats later, again while the store is away; which part of the store it was makes no difference to the wait. */
 export const untilStoreAnswers = <A>(settings: PipelineSettings, call: Effect.Effect<A, LedgerError | SpendCapError>): Effect.Effect<A, LedgerError> =>

@@ -9,6 +9,8 @@ import {
 } from "@purser/core"
 import { Effect, Schema } from "effect"
 import { ChargePipeline } from "../ChargePipeline.ts"
+import type { PipelineSettings } from "../PipelineOptions.ts"
+import { heedingRate } from "./backoff.ts"
 import { isAttached } from "./judge.ts"
 
 /** What was found and done. */
@@ -64,11 +66,12 @@ const agrees = (state: ChargeRecord["state"], { decline, status }: GatewayPaymen
   || (state === "requires_action" && status === "declined" && [decline?.code, decline?.declineCode].includes("authentication_required"))
 
 /** The observing step, over the services of the app. */
-export const makeObserve = Effect.fnUntraced(function*(worker: string) {
+export const makeObserve = Effect.fnUntraced(function*(worker: string, settings: PipelineSettings) {
   const ledger = yield* Ledger
   const gateway = yield* ChargeGateway
   const pipeline = yield* ChargePipeline
   const sightings = yield* Sightings
+  const heed = heedingRate(settings)
 
   const listed = (seen: AccountPayment, reason: UnknownReason, detail: string) =>
     Effect.as(sightings.list(unknownOf(seen, reason, detail)), said("unknown_object", `${seen.id}: ${detail}`))
@@ -115,7 +118,7 @@ export const makeObserve = Effect.fnUntraced(function*(worker: string) {
     if (isOther) return said("unchanged", `the row names ${id}`)
     if (record.state === "succeeded") return said("unchanged")
     if (record.quarantine !== null) return said("quarantined", record.quarantine)
-    const now = yield* gateway.retrieve({ chargeKey: key, request: record.request, generation: record.generation, attempt: record.attempt }, id)
+    const now = yield* heed(gateway.retrieve({ chargeKey: key, request: record.request, generation: record.generation, attempt: record.attempt }, id))
     if (now.status === "succeeded") return yield* resume(unleased(record, worker))
     if (record.state === "processing" || record.state === "requires_action") return yield* waiting(record, now)
     return said(record.state === "planned" || record.state === "claimed" || record.state === "attached" ? "in_work" : "unchanged")

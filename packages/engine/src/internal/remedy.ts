@@ -3,10 +3,11 @@
  * it belongs to, and an unpaid one that no row names is given up. Nothing here asks anybody for money.
  */
 import {
-  type AccountPayment, ChargeGateway, type ChargeKey, ChargeRequest, type ChargeRecord, Ledger, type LedgerError, type PipelineError
+  type AccountPayment, type ChargeError, ChargeGateway, type ChargeKey, ChargeRequest, type ChargeRecord, Ledger, type LedgerError, type PipelineError
 } from "@purser/core"
 import { Effect, Option, Schema } from "effect"
 import { ChargePipeline } from "../ChargePipeline.ts"
+import type { PipelineSettings } from "../PipelineOptions.ts"
 
 const decodeRequest = Schema.decodeUnknownOption(ChargeRequest)
 
@@ -39,7 +40,7 @@ export const identityProblem = (object: AccountPayment): string | undefined => {
 }
 
 /** Adoption and cancellation over the services of the app. */
-export const makeRemedy = Effect.fnUntraced(function*(worker: string) {
+export const makeRemedy = Effect.fnUntraced(function*(worker: string, { retry }: PipelineSettings) {
   const ledger = yield* Ledger
   const gateway = yield* ChargeGateway
   const pipeline = yield* ChargePipeline
@@ -59,22 +60,25 @@ export const makeRemedy = Effect.fnUntraced(function*(worker: string) {
     return outcome._tag === "Succeeded"
   })
 
+  /** With patience, since a refusal for the rate of calls is no end of a run; each try looks at the row anew. */
+  const patiently = (act: Effect.Effect<boolean, ChargeError | LedgerError>) => Effect.retry(act, { while: (error) => error.isRetryable, schedule: retry })
+
   /** Gives an unpaid object up, unless the row has come to name it. */
-  const cancel = Effect.fnUntraced(function*(record: ChargeRecord, object: AccountPayment): Effect.fn.Return<boolean, PipelineError> {
+  const cancel = Effect.fnUntraced(function*(record: ChargeRecord, object: AccountPayment): Effect.fn.Return<boolean, ChargeError | LedgerError> {
     const now = yield* ledger.find(record.chargeKey)
     if (now === undefined || now.paymentIntentId === object.id || (now.paymentIntentId === null && (now.state === "planned" || now.state === "claimed"))) {
       return false
     }
     const { attempt, chargeKey, generation, request } = now
     return (yield* gateway.cancel({ chargeKey, request, generation, attempt }, object.id)).status === "canceled"
-  })
+  }, patiently)
   /** Gives up an unpaid object of an identity that the ledger does not know, unless it has come to know it. */
-  const giveUp = Effect.fnUntraced(function*(request: ChargeRequest, object: AccountPayment): Effect.fn.Return<boolean, PipelineError> {
+  const giveUp = Effect.fnUntraced(function*(request: ChargeRequest, object: AccountPayment): Effect.fn.Return<boolean, ChargeError | LedgerError> {
     const { chargeKey } = request
     if ((yield* ledger.find(chargeKey)) !== undefined) return false
     const at = { chargeKey, request, generation: object.identity?.generation ?? 0, attempt: 1 }
     return (yield* gateway.cancel(at, object.id)).status === "canceled"
-  })
+  }, patiently)
   return { adopt, cancel, giveUp, nameOf }
 })
 
