@@ -1,10 +1,10 @@
 /** The order of a charge's steps, and what follows each answer: what is asked next, what is recorded, and what is left to others. */
 import { assert, describe, it } from "@effect/vitest"
 import {
-  CapAlreadyOpen, CapClosed, CapExceeded, CapMissing, CapUnavailable, CardDeclined, ChargePause, type ClaimedCharge, GatewayTimeout, GatewayUnavailable, InvalidRequest, KeyReused, LedgerUnavailable,
+  AuthenticationRequired, CapAlreadyOpen, CapClosed, CapExceeded, CapMissing, CapUnavailable, CardDeclined, ChargePause, type ChargeOutcome, type ClaimedCharge, GatewayTimeout, GatewayUnavailable, InvalidRequest, KeyReused, LedgerUnavailable,
   type GatewayPayment, PermissionDenied, Processing, UnexpectedAnswer
 } from "@purser/core"
-import { Context, Effect, Fiber, Layer, Metric } from "effect"
+import { Cause, Context, Effect, Exit, Fiber, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
 import { ChargePipeline } from "../src/ChargePipeline.ts"
 import { EngineMetrics } from "../src/EngineMetrics.ts"
@@ -63,7 +63,12 @@ describe("a charge", () => {
     // Whose name nobody knows beforehand: the customer's default method has to be read, or what was made before the restore has to be found.
     assert.deepStrictEqual((yield* charged({ gateway: named }, requestWith({}))).asked[0], claim)
     assert.deepStrictEqual((yield* charged({ gateway: named, settings: { restorePointMs: 1 } })).asked.slice(0, 4), [claim, reserve, "find", "create 1 1"])
-    assert.deepStrictEqual((yield* charged(oneStore({ claim: () => Effect.succeed({ _tag: "Claimed", charge: charge() }) }, { gateway: named }))).asked.slice(0, 3), ["claim w true one:1 pm_1", reserve, "create 1 1"])
+    // What the store could not do in that act is done after it.
+    assert.deepStrictEqual((yield* charged(oneStore(claims(charge()), { gateway: named, watched: true }))).asked.slice(1, 7), ["claim w true one:1 pm_1", "(after-claim)", reserve, "(after-reserve)", "(before-create)", "create 1 1"])
+    // Stores that say nothing of where they are, and two that are apart.
+    for (const [ours, theirs] of [[undefined, undefined], [store, {}], [store, undefined], [undefined, store]]) {
+      assert.strictEqual((yield* charged({ ledger: ours === undefined ? {} : { store: ours }, cap: { store: theirs as object } })).asked[0], claim)
+    }
   }))
 
   it.effect("that names no method reads the customer's default one once, before the object is tied to it", () => Effect.gen(function*() {
@@ -113,7 +118,11 @@ describe("room under the cap", () => {
       [new CapExceeded({ ...scope, capMinor: 1, reservedMinor: 0, requestedMinor: 1999 }), "cap_exceeded"], [new CapMissing(scope), "cap_missing"], [new CapClosed(scope), "cap_closed"],
       [new CapAlreadyOpen({ ...scope, capMinor: 1, requestedMinor: 2 }), "cap_already_open"]
     ] as const) {
-      const { all } = yield* charged({ cap: { reserve: () => Effect.fail(capError(reason)) } })
+      const outcomes: Array<ChargeOutcome> = []
+      const { all } = yield* charged({
+        cap: { reserve: () => Effect.fail(capError(reason)) }, ledger: { settle: ({ outcome }) => Effect.sync(() => (outcomes.push(outcome), { _tag: "Settled" as const, outcome })) }
+      })
+      assert.isFalse(outcomes.at(-1)!.alreadySettled)
       assert.deepStrictEqual(all, [`Rejected ${code} ${reason.message}`, claim, reserve, "settle 1 null Rejected", "release 1", "mark released 1"])
     }
     const { asked } = yield* charged({ cap: { reserve: () => Effect.fail(capError(new CapMissing(scope))) }, watched: true })
@@ -175,6 +184,9 @@ describe("an object", () => {
     assert.deepStrictEqual(refusal.all.slice(0, -2), ["Rejected resource_missing no such customer", claim, reserve, "create 1 1", "settle 1 null Rejected"])
     const later = yield* charged({ gateway: { create: () => Effect.fail(timeout) } })
     assert.deepStrictEqual(later.all, [`GatewayTimeout: ${timeout.message}`, claim, reserve, "create 1 1", "create 1 1", "create 1 1", `hand back 7000 ${timeout.message}`])
+    const asksCustomer = chargeError(new AuthenticationRequired({ detail: "the bank asks" }))
+    const odd = yield* charged({ gateway: { create: () => Effect.fail(asksCustomer) } })
+    assert.deepStrictEqual([odd.end, odd.asked.at(-1)], [`AuthenticationRequired: ${asksCustomer.reason.message}`, `hand back 7000 ${asksCustomer.message}`], "no object waits for a customer")
     const unread = yield* resumed(attached(), { gateway: { retrieve: () => Effect.fail(invalid) } })
     assert.deepStrictEqual([unread.end.slice(0, 16), unread.asked[1]?.slice(0, 14)], ["UnexpectedAnswer", "hand back 7000"])
   }))
@@ -234,6 +246,8 @@ describe("an object", () => {
     assert.deepStrictEqual(yield* seen(waits), waiting)
     assert.deepStrictEqual(yield* seen({ ...waits, paymentMethod: "pm_before" }), again)
     assert.deepStrictEqual(yield* seen({ ...waits, paymentMethod: "pm_before" }, { state: "processing" }), waiting)
+    // Found in place of a new one, as an earlier holder has left it.
+    assert.deepStrictEqual((yield* charged({ gateway: { create: () => Effect.succeed({ ...waits, paymentMethod: "pm_before" }) } })).asked.slice(3), ended)
   }))
 })
 
@@ -302,6 +316,12 @@ describe("a fact", () => {
     for (const [attempt, outcome] of [[2, declined], [1, null], [1, succeeded()], [1, new Processing({ chargeKey, alreadySettled: false, paymentIntentId: "pi_1" })]] as const) {
       assert.strictEqual((yield* other(attempt, outcome)).asked.at(-1), "find row")
     }
+    // Not counted by us, and no room of ours.
+    const late = scripted({ gateway: shows(paid), ledger: settles(Effect.succeed({ _tag: "Recorded", outcome: succeeded() })) })
+    yield* Effect.gen(function*() {
+      yield* (yield* ChargePipeline).resume(attached())
+      assert.deepStrictEqual([yield* counted(EngineMetrics.charges.of("succeeded")), late.asked], [0, ["look pi_1", "settle 1 pi_1 Succeeded"]])
+    }).pipe(Effect.provide(late.layer))
     const paidElsewhere = yield* charged({ ledger: settles(Effect.succeed({ _tag: "Recorded", outcome: succeeded("ch_other") })) })
     assert.deepStrictEqual([paidElsewhere.end, paidElsewhere.asked.at(-1)], ["Succeeded", "settle 1 pi_1 Succeeded"])
   }))
@@ -313,6 +333,8 @@ describe("a fact", () => {
     assert.deepStrictEqual([yield* seen("ch_1"), yield* seen(null), yield* seen("ch_other", {}), yield* seen("ch_other", { isOneCall: () => false })], [undefined, undefined, undefined, undefined])
     assert.isUndefined(yield* seen("ch_other", { isOneCall: () => true }, { ...paid, chargeId: null }))
     assert.isUndefined(yield* seen("ch_other", { isOneCall: () => true }, payment({ status: "processing" })))
+    const refusedElsewhere = yield* charged({ gateway: { isOneCall: () => true }, ledger: settles(Effect.succeed({ _tag: "Recorded", outcome: declined })) })
+    assert.deepStrictEqual([refusedElsewhere.end, refusedElsewhere.asked.at(-1)], ["Declined card_declined no", "find row"])
   }))
 
   it.effect("that comes with a lost lease is left to the holder", () => Effect.gen(function*() {
@@ -331,7 +353,8 @@ describe("a worker", () => {
     }).pipe(Effect.provide(layer))
     assert.deepStrictEqual(asked.slice(-2), ["confirm pi_1 1 pm_1", "hand back 0 the worker was stopped"])
     const fallen = scripted({ gateway: { confirm: () => Effect.die(new Error("Bug: test")) } })
-    assert.strictEqual((yield* Effect.exit(Effect.flatMap(ChargePipeline, (pipeline) => pipeline.charge(request)).pipe(Effect.provide(fallen.layer))))._tag, "Failure")
+    const exit = yield* Effect.exit(Effect.flatMap(ChargePipeline, (pipeline) => pipeline.charge(request)).pipe(Effect.provide(fallen.layer)))
+    assert.strictEqual(String(Exit.isFailure(exit) && Cause.squash(exit.cause)), "Error: Bug: test")
     assert.strictEqual(fallen.asked.at(-1), "confirm pi_1 1 pm_1")
   }))
 
@@ -354,6 +377,11 @@ describe("a worker", () => {
       assert.strictEqual((yield* Fiber.join(fiber))._tag, "Succeeded")
       assert.deepStrictEqual([asked.includes("extend"), asked.slice(-2)], [true, ended.slice(1)])
     }).pipe(Effect.provide(layer))
+  }))
+
+  it.effect("goes on as well where the switch cannot say at once whether it is open", () => Effect.gen(function*() {
+    const { isOpen: _, ...slow } = Context.get(yield* Layer.build(ChargePause.layerMemory), ChargePause)
+    assert.deepStrictEqual((yield* charged({ pause: slow })).all, ["Succeeded", claim, reserve, "create 1 1", ...ended])
   }))
 
   it.effect("takes a request whose period has not begun for refused, and asks nobody", () => Effect.gen(function*() {
