@@ -3,10 +3,14 @@ import { ChargeGateway } from "@purser/core"
 import { StripeClient, StripeGateway } from "@purser/stripe"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Layer, ManagedRuntime, Redacted } from "effect"
+import { setFlagsFromString } from "node:v8"
 import { Pool } from "undici"
 import { eachOf } from "../charge/jobs.ts"
 import { inLoops } from "../support/loops.ts"
 import { heard, say, timed } from "../support/side.ts"
+
+// As the command has it for itself; for both, so that they differ in nothing else.
+setFlagsFromString("--no-allocation-site-pretenuring")
 
 const [program, countText, inFlightText, run, url] = process.argv.slice(2) as [string, string, string, string, string]
 const [count, inFlight] = [Number(countText), Number(inFlightText)]

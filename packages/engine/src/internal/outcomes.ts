@@ -1,7 +1,7 @@
 /** What the processor's object, or its certain refusal, means for a charge: outcomes as the ledger records them. */
 import {
-  Canceled, type ChargeErrorReason, type ChargeOutcome, type ClaimedCharge, Declined, type GatewayPayment, type Lease, Processing, Rejected, RequiresAction,
-  type SettleInput, Succeeded, wantsAuthentication
+  Canceled, type ChargeErrorReason, type ChargeOutcome, checkedSucceeded, type ClaimedCharge, Declined, type GatewayPayment, type Lease, Processing, Rejected, RequiresAction,
+  type SettleInput, wantsAuthentication
 } from "@purser/core"
 
 /** What became of a charge, as the ledger is told. */
@@ -37,7 +37,8 @@ export const outcomeOfPayment = (charge: ClaimedCharge, payment: GatewayPayment)
   const common = { chargeKey: charge.lease.chargeKey, alreadySettled: false, paymentIntentId: payment.id }
   switch (payment.status) {
     case "succeeded":
-      return new Succeeded({ ...common, chargeId: payment.chargeId, amountReceivedMinor: payment.amountReceivedMinor })
+      // The amounts were compared with the charge's own before.
+      return checkedSucceeded({ ...common, chargeId: payment.chargeId, amountReceivedMinor: payment.amountReceivedMinor })
     case "processing":
       return new Processing(common)
     case "requires_action":

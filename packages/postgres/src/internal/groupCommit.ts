@@ -8,7 +8,7 @@
  * is as long as there are callers, each of whom waits.
  */
 import { Measures, MetricSeries, Tracing } from "@purser/core"
-import { Cause, Effect, Exit, Metric, type Scope, type Tracer } from "effect"
+import { Cause, Context, Effect, Exit, Fiber, References, type Scope, type Tracer } from "effect"
 import { type BatchedOperation, PostgresMetrics } from "../PostgresMetrics.ts"
 
 /**
@@ -58,7 +58,7 @@ export interface GroupCommitOptions<I, A, E, F = E> {
 const linksMax = 128
 
 /** The batch hangs in the trace of its first call; the traces of the others are linked. */
-const batchSpan = (spans: ReadonlyArray<Tracer.AnySpan | undefined>) => (): Tracer.SpanOptionsNoTrace => {
+const batchSpan = (spans: ReadonlyArray<Tracer.AnySpan | undefined>): Tracer.SpanOptionsNoTrace => {
   const [parent, ...others] = spans.filter((span) => span !== undefined)
   return {
     kind: "client",
@@ -72,31 +72,39 @@ export const make = <I, A, E, F = E>(
   options: GroupCommitOptions<I, A, E, F>
 ): Effect.Effect<(input: I) => Effect.Effect<A, F>, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const scope = yield* Effect.scope
-    const context = yield* Effect.context<never>()
+    const around = yield* Effect.context<never>()
+    // Where nobody traces, the driver would make a span for each statement all the same, for nobody.
+    const context = (yield* Tracing.isOn) ? around : Context.add(around, References.TracerEnabled, false)
     const { operation } = options
     const measures = yield* Measures
     const failureOf = options.failure ?? ((_: I, error: E) => error as unknown as F)
-    const observed = (entries: ReadonlyArray<Entry<I, A, F>>, batch: Effect.Effect<ReadonlyArray<A>, E>): Effect.Effect<ReadonlyArray<A>, E> => {
-      if (operation === undefined) return batch
-      const timed = measures ? MetricSeries.timed(PostgresMetrics.batchSeconds.of(operation), batch) : batch
-      return Effect.andThen(
-        Metric.update(PostgresMetrics.batchSize.of(operation), entries.length),
-        Tracing.traced(`ledger.${operation}`, timed, batchSpan(entries.map(({ span }) => span)))
-      )
-    }
+    const size = operation === undefined ? undefined : PostgresMetrics.batchSize.of(operation)
+    const seconds = operation === undefined || !measures ? undefined : PostgresMetrics.batchSeconds.of(operation)
+    const observed = (entries: ReadonlyArray<Entry<I, A, F>>, batch: Effect.Effect<ReadonlyArray<A>, E>): Effect.Effect<ReadonlyArray<A>, E> =>
+      operation === undefined ? batch : Effect.withFiber((fiber) => {
+        size?.updateUnsafe(entries.length, fiber.context)
+        const timed = seconds === undefined ? batch : MetricSeries.timedIn(fiber, seconds, batch)
+        return Tracing.tracedIn(fiber, `ledger.${operation}`, timed, () => batchSpan(entries.map(({ span }) => span)))
+      })
     let queue: Array<Entry<I, A, F>> = []
     let running = 0
     let closed = false
+    const fibers = new Set<Fiber.Fiber<void>>()
     yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
+      Effect.suspend(() => {
         closed = true
         for (const entry of queue.splice(0)) entry.done(Exit.interrupt())
+        return Fiber.interruptAll(fibers)
       })
     )
 
     /** Takes the next batch off the queue; followers stay with their leader. */
     const take = () => {
+      if (queue.length === 1) {
+        const alone = queue
+        queue = []
+        return { leaders: alone, followers: [] }
+      }
       const leaders: Array<Entry<I, A, F>> = []
       const places = new Map<string, number>()
       const followers: Array<Follower<I, A, F>> = []
@@ -138,29 +146,31 @@ export const make = <I, A, E, F = E>(
         return Effect.void
       }
       const answers = Array.from<Exit.Exit<A, F>>({ length: leaders.length })
-      return run(leaders, answers, 0).pipe(
-        Effect.ensuring(Effect.sync(() => {
-          leaders.forEach((entry, index) => entry.done(answers[index] ?? Exit.interrupt()))
-          for (const { entry, leader, map } of followers) entry.done(Exit.map(answers[leader] ?? Exit.interrupt(), map))
-        })),
-        Effect.andThen(flush)
-      )
+      const answered = Effect.onExitPrimitive(run(leaders, answers, 0), () => {
+        leaders.forEach((entry, index) => entry.done(answers[index] ?? Exit.interrupt()))
+        for (const { entry, leader, map } of followers) entry.done(Exit.map(answers[leader] ?? Exit.interrupt(), map))
+        return undefined
+      })
+      return Effect.andThen(answered, flush)
     })
 
     // The yield lets fibers of the same moment join. The layer's context keeps the batch out of a caller's transaction.
     const worker = Effect.andThen(Effect.yieldNow, flush)
+    const fork = Effect.runForkWith(context)
+    const begin = () => {
+      running += 1
+      const fiber = fork(worker)
+      fibers.add(fiber)
+      fiber.addObserver(() => void fibers.delete(fiber))
+    }
 
-    const begin = Effect.runForkWith(context)
     return (input) =>
       Effect.withFiber((fiber) =>
         Effect.callback<A, F>((resume) => {
           if (closed) return resume(Effect.interrupt)
           const entry = new Entry<I, A, F>(input, resume, Tracing.spanOf(fiber))
           queue.push(entry)
-          if (running < options.inFlight) {
-            running += 1
-            begin(Effect.forkIn(worker, scope))
-          }
+          if (running < options.inFlight) begin()
           return Effect.sync(() => void (queue = queue.filter((other) => other !== entry)))
         })
       )
