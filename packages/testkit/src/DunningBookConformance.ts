@@ -108,6 +108,18 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         assert.deepStrictEqual(yield* book.openDue(due), { opened: 0, passed: 0 })
       }))
 
+    it.effect("opens no case for a charge that was put aside", () =>
+      Effect.gen(function*() {
+        const ledger = yield* Ledger
+        const book = yield* DunningBook
+        const due = { maxAgeMs: 10 * dayMs, limit: many, ...by }
+        yield* book.openDue(due)
+        const { chargeKey } = yield* decline("due-aside")
+        yield* ledger.quarantine({ chargeKey, worker: "w1", epoch: 1 }, "looked at")
+        assert.deepStrictEqual(yield* book.open(chargeKey, by), { _tag: "NotDeclined", state: "declined" })
+        assert.deepStrictEqual(yield* book.openDue(due), { opened: 0, passed: 1 })
+      }))
+
     it.effect("hands each case to a workflow, and knows which ones run", () =>
       Effect.gen(function*() {
         const book = yield* DunningBook
@@ -120,6 +132,8 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         assert.notInclude(yield* book.running(a!, many), a)
         assert.notInclude(yield* book.running("", many), b)
         yield* book.finished(a!)
+        // Told once more by a runner that was slow.
+        yield* book.started(a!)
         assert.notInclude(yield* book.running("", many), a)
         assert.notInclude(yield* book.toStart(many), a)
       }))

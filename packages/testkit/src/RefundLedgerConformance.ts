@@ -169,6 +169,16 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger 
         yield* assertTrail(old)
       }))
 
+    it.effect("holds and hands back nothing that is over", () =>
+      Effect.gen(function*() {
+        const book = yield* RefundLedger
+        const refund = yield* mustClaim(wish(yield* paid("r-over"), "1", 1000))
+        yield* settle(refund, refused(refund))
+        assert.isFalse(yield* book.extend(refund.lease))
+        yield* book.handBack(refund.lease, 0, "too late")
+        assert.strictEqual((yield* assertTrail(refund)).length, 2)
+      }))
+
     it.effect("comes back to a pending refund when it is time; a success may still fail, a failure is final", () =>
       Effect.gen(function*() {
         const book = yield* RefundLedger

@@ -1,0 +1,78 @@
+/** What retention leaves, however old it is: runs of which something may still come, and events that nobody has dealt with. */
+import { assert, layer } from "@effect/vitest"
+import { type ChargeRequest, Ledger, RequiresAction, RunLedger, RunRegistry, Succeeded, WebhookInbox } from "@purser/core"
+import { chargeFor } from "@purser/testkit/chargeFor"
+import { Duration, Effect, Layer } from "effect"
+import * as DatabaseClock from "../src/DatabaseClock.ts"
+import { PgLedger } from "../src/PgLedger.ts"
+import { PgRetention, type RetentionAges } from "../src/PgRetention.ts"
+import { PgRunLedger } from "../src/PgRunLedger.ts"
+import { PgRunRegistry } from "../src/PgRunRegistry.ts"
+import { PgWebhookInbox } from "../src/PgWebhookInbox.ts"
+import * as TestDatabase from "../src/TestDatabase.ts"
+
+const never = Duration.days(9999)
+const none: RetentionAges = { engine: never, runs: never, dunning: never, webhooks: never }
+const stores = Layer.mergeAll(PgRetention.layer, PgLedger.layer, PgRunLedger.layer, PgRunRegistry.layer, PgWebhookInbox.layer)
+
+/** A run of one charge, planned and begun by somebody. */
+const runOf = Effect.fnUntraced(function*(runId: string, request: ChargeRequest) {
+  const book = yield* RunLedger
+  yield* book.begin({ runId, source: runId })
+  yield* book.stage(runId, [{ line: 1, chargeKey: request.chargeKey, request }])
+  yield* book.plan(runId)
+  yield* (yield* RunRegistry).register({ runId, name: runId, state: "running", definition: "plain", params: null, options: null, actor: "test" })
+})
+const ended = (runId: string) => Effect.flatMap(RunRegistry, (runs) => runs.change({ runId, from: ["running"], to: "finished", actor: "test" }))
+
+/** The charge is paid, or waits for its customer. */
+const settled = Effect.fnUntraced(function*(request: ChargeRequest, end: "paid" | "waits") {
+  const ledger = yield* Ledger
+  const answer = yield* ledger.claim(request, "w")
+  if (answer._tag !== "Claimed") return yield* Effect.die(new Error(`expected Claimed, got ${answer._tag}`))
+  const { attempt, generation, lease } = answer.charge
+  const { chargeKey } = request
+  const paymentIntentId = `pi_${chargeKey}`
+  const common = { chargeKey, alreadySettled: false, paymentIntentId }
+  yield* ledger.attach({ lease, generation, paymentIntentId, paymentMethod: "pm_card_visa" })
+  const outcome = end === "paid" ? new Succeeded({ ...common, chargeId: "ch_1", amountReceivedMinor: request.amountMinor }) : new RequiresAction({ ...common, detail: "the bank asks" })
+  yield* ledger.settle({ lease, attempt, paymentIntentId, outcome })
+  return lease
+})
+
+for (const [name, database] of TestDatabase.layers) {
+  layer(stores.pipe(Layer.provideMerge(database)), { timeout: 120_000, excludeTestServices: true })(`retention on ${name}`, (it) => {
+    it.effect("leaves a run of which a charge may still move, waits for a person or is in conflict, and one that goes on", () => Effect.gen(function*() {
+      const [book, registry, retention] = [yield* RunLedger, yield* RunRegistry, yield* PgRetention]
+      const request = (customer: string, amountMinor = 1000) => chargeFor(customer, "2026-01", { amountMinor })
+      const all = ["paid", "waits", "aside", "open", "again"]
+      for (const run of all) yield* runOf(run, request(run))
+      for (const run of ["paid", "again"]) yield* settled(request(run), "paid")
+      yield* settled(request("waits"), "waits")
+      yield* (yield* Ledger).quarantine(yield* settled(request("aside"), "paid"), "another amount")
+      yield* (yield* Ledger).claim(request("open"), "w")
+      // The same charge for another amount.
+      yield* runOf("conflict", request("paid", 900))
+      for (const run of ["paid", "waits", "aside", "open", "conflict"]) yield* ended(run)
+      // Its book was closed, and somebody goes on with it.
+      yield* book.finish("again", "finished")
+      yield* DatabaseClock.advance("40 days")
+      const kept = Effect.map(registry.list({ limit: 100 }), (runs) => runs.map(({ runId }) => runId).toSorted())
+      const lines = Effect.forEach([...all, "conflict"], (run) => book.lastLine(run))
+      const counted = yield* retention.count({ ...none, runs: Duration.days(39) })
+      assert.deepStrictEqual([counted.runs, counted.runRows, yield* lines], [1, 1, [1, 1, 1, 1, 1, 1]])
+      assert.deepStrictEqual(yield* retention.prune({ ...none, runs: Duration.days(39) }), counted)
+      assert.deepStrictEqual([yield* kept, yield* lines], [["again", "aside", "conflict", "open", "waits"], [0, 1, 1, 1, 1, 1]])
+    }))
+
+    it.effect("leaves an event that nobody has dealt with, and deletes nothing while it counts", () => Effect.gen(function*() {
+      const [inbox, retention] = [yield* WebhookInbox, yield* PgRetention]
+      for (const id of ["evt_done", "evt_due"]) yield* inbox.receive({ id, type: "t", createdMs: 0, account: null, subject: "payment", objectId: "pi_1" })
+      yield* inbox.finish("evt_done", "settled", null)
+      yield* DatabaseClock.advance("40 days")
+      const ids = Effect.map(inbox.recent(10), (events) => events.map(({ event }) => event.id).toSorted())
+      assert.deepStrictEqual([(yield* retention.count({ ...none, webhooks: Duration.days(39) })).webhookEvents, yield* ids], [1, ["evt_done", "evt_due"]])
+      assert.deepStrictEqual([(yield* retention.prune({ ...none, webhooks: Duration.days(39) })).webhookEvents, yield* ids], [1, ["evt_due"]])
+    }))
+  })
+}

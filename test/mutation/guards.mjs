@@ -1,0 +1,267 @@
+/**
+ * The words of the statements in SQL that keep an act from happening: conditions on what is written, and locks. Each with the tests that are
+ * meant to hold it, the quicker ones first. `why`: what stands there as well, where taking it away alone changes nothing.
+ */
+const suite = (name) => `packages/postgres/test/${name}.test.ts`
+const locked = suite("lockedRows")
+const books = suite("lockedBooks")
+
+/** Guards of one statement. A guard is a text that is left out, or `[text, what is written instead]`, or the same with a reason. */
+const of = (file, tests, statements) =>
+  Object.entries(statements).flatMap(([statement, all]) => all.map((one) => {
+    const [guard, instead = "", why] = Array.isArray(one) ? one : [one]
+    return { file, tests, statement, guard, instead, ...(why === undefined ? {} : { why }) }
+  }))
+
+const atomic = "two at once wait for each other at the row that they write; the lock is for the order in which they wait"
+
+export const guards = [
+  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("claimWithRoom"), books], {
+    begin: [
+      "\n  on conflict (charge_key) do nothing",
+      [" and c.state = 'planned'", "", "an epoch of 0 says the same"],
+      [" and c.lease_epoch = 0", ""],
+      [" c.state = 'planned' and c.lease_epoch = 0 and", ""],
+      [" and c.revision = 0", "", "the key of a billing anew is another one"],
+      [" and c.quarantine is null", "", "whoever puts a charge aside has had it in hand, with an epoch above 0"],
+      ["\n    and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n      is not distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method)", ""],
+      [" order by c.namespace, c.billing_period, c.currency for update of c", "", atomic],
+      "\n    and not c.closed",
+      " and c.reserved_minor + s.amount_minor <= c.cap_minor"
+    ],
+    claim: [
+      ["      when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n        is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'\n", ""],
+      "      when c.quarantine is not null then 'quarantined'\n",
+      ["      when c.state not in ${open} then 'settled'\n", ""],
+      "      when c.lease_until > t.now then 'in_progress'\n",
+      " and c.event_seq = f.event_seq",
+      "\n    and (c.lease_until is null or c.lease_until <= t.now)"
+    ],
+    attachFirst: [
+      [" and c.state = 'claimed'", ""],
+      [" and c.payment_intent_id is null", "", "what is claimed has none"],
+      " and c.lease_epoch = i.epoch",
+      " and c.generation = i.generation"
+    ],
+    attach: [
+      [" and c.generation = i.generation then\n", " then\n"],
+      ["case when c.lease_epoch = i.epoch and c.state = 'attached'", "case when c.state = 'attached'"],
+      [" and c.state = 'attached' and coalesce(", " and coalesce("],
+      [" and coalesce(c.attached_payment_method, c.chosen_payment_method, c.payment_method) is null", ""],
+      ["when c.lease_epoch = i.epoch and c.state = 'claimed'", "when c.state = 'claimed'"],
+      [" and c.state = 'claimed'", "", "what has no object and this generation was looked at by `attachFirst`, and is not claimed"],
+      [" and c.payment_intent_id is null and", " and", "what is claimed has none"],
+      [" and c.generation = i.generation then 'free'", " then 'free'"],
+      " and c.event_seq = f.event_seq"
+    ],
+    settlePaid: [
+      " and c.state = 'attached'",
+      " and c.lease_epoch = i.epoch",
+      [" and c.attempt = i.attempt", "", "the attempt never moves without the epoch"]
+    ],
+    settle: [
+      [" and c.payment_intent_id = i.proof_id", ""],
+      [" and c.state <> 'succeeded' then 'moves'", " then 'moves'"],
+      ["      when c.lease_epoch = i.epoch and c.attempt = i.attempt and", "      when c.attempt = i.attempt and"],
+      [" and c.attempt = i.attempt and", " and", "the attempt never moves without the epoch"],
+      [" and c.state in ${held}\n", "\n"],
+      [" and c.event_seq = f.event_seq", ""]
+    ],
+    ours: ["c.lease_epoch = i.epoch and ", "c.state in ${held} and ", " and c.quarantine is null"],
+    extend: [
+      ["case when ${ours} then 'ours' else 'lost' end", "'ours'", "the write asks again"],
+      " and ${ours}"
+    ],
+    handBack: [
+      ["case when ${ours} then 'ours' else 'lost' end", "'ours'", "the write asks again"],
+      " and ${ours}"
+    ],
+    markReleased: [
+      ["c.attempt = i.attempt and ", "", "the write asks again"],
+      [" and c.attempt = f.attempt", ""],
+      [" and c.attempt = f.attempt and c.release_due", " and c.attempt = f.attempt", "what is false is written as false"]
+    ],
+    renew: [
+      " and o.event_seq = c.event_seq",
+      [" and c.lease_epoch = $3::bigint", " and $3::bigint is not null"],
+      [" and c.generation = $4::integer", " and $4::integer is not null", "an object belongs to one generation"],
+      [" and c.payment_intent_id = $5::text", " and $5::text is not null"],
+      " and c.state in ${held}"
+    ],
+    quarantine: [" and c.quarantine is null"],
+    takeExpired: [
+      "c.lease_until <= (select now from t) and ",
+      [" and c.quarantine is null", "", "what is put aside has no lease that could run out"],
+      " and c.state in ${held}",
+      " for update skip locked",
+      " skip locked"
+    ],
+    reopen: [
+      [" and c.state = any($2::text[])", " and $2::text[] is not null"],
+      [" and c.state in ('declined', 'rejected', 'requires_action')", ""],
+      ["\n    and ($6::integer is null or c.attempt = $6::integer)", " and ($6::integer is null or true)"],
+      " for update"
+    ]
+  }),
+  ...of("internal/watchSql.ts", [locked, suite("PgLedger"), suite("watch")], {
+    takeWaiting: [
+      " and c.state in ('processing', 'requires_action')",
+      " and c.quarantine is null",
+      "\n  for update"
+    ],
+    adopt: [
+      " and c.payment_intent_id is null",
+      " and c.quarantine is null",
+      ["\n    and (c.state in ('planned', 'rejected', 'declined') or (c.state = 'claimed' and c.lease_until <= t.now))", ""],
+      [" and c.lease_until <= t.now", ""],
+      ["\n    and (c.amount_minor, c.currency, c.stripe_customer_id) = ($6::bigint, $7::text, $8::text)", ""],
+      "\n  for update of c",
+      [" and p.state = 'succeeded'", ""],
+      ["\n    and not exists (select 1 from purser.charges s where s.revises = $16::text)", ""],
+      ["\n    and not exists (select 1 from purser.charges c where c.charge_key = $1::text)", "", "two rows of one key cannot be"],
+      "\n  on conflict (charge_key) do nothing"
+    ]
+  }),
+  ...of("internal/watchSql.ts", [books, suite("watch")], {
+    take: [" where due_at <= purser.now()", " for update skip locked", " skip locked"],
+    finish: [" and verdict is null"],
+    postpone: [" and verdict is null"],
+    purge: [["received_at < purser.now() - $1::float8 * interval '1 millisecond'", "$1::float8 is not null"], " and verdict is not null"]
+  }),
+  ...of("internal/capSql.ts", [suite("stores"), suite("PgSpendCap")], {
+    open: ["\n  on conflict (namespace, billing_period, currency) do nothing"],
+    close: [" and not closed"],
+    reopen: [[" and closed\n", "\n"]]
+  }),
+  ...of("migrations/0003_create_cap_functions.ts", [locked, suite("PgSpendCap"), suite("claimWithRoom")], {
+    reserve: [
+      ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;"],
+      [" and r.attempt < w.attempt", "", "the greatest of both is written"],
+      ["cap.open and not cap.closed and taken", "cap.open and taken"],
+      [" and taken + wished <= cap.lid", ""],
+      ["      elsif wish.holds then\n        verdict := 'held';\n", ""],
+      ["      elsif cap.closed and not wish.force then\n        verdict := 'closed';\n", ""],
+      ["      elsif taken + wish.amount > cap.lid and not wish.force then\n        verdict := 'exceeded';\n", ""],
+      ["        order by u.k\n        on conflict (charge_key) do nothing", "        order by u.k"]
+    ],
+    release: [
+      ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;", "a reservation is deleted by one; the lock is for the order in which two wait"],
+      [" and r.attempt <= w.attempt", ""]
+    ]
+  }),
+  ...of("internal/refundSql.ts", [books, suite("PgRefundLedger")], {
+    lockCharge: [" for no key update"],
+    held: [
+      [" and payment_intent_id = $2::text", " and $2::text is not null"],
+      " and state in ('requested', 'pending', 'succeeded', 'already_refunded')"
+    ],
+    stored: [" for no key update"],
+    take: [[" and r.state in ${open}", "", "the row is held since it was looked at"]],
+    again: [[" and r.state = 'refused'", "", "the row is held since it was looked at"]],
+    lockRefund: [" for no key update"],
+    extend: [[" and r.lease_epoch = $2::bigint", " and $2::bigint is not null"], " and r.state in ${open}"],
+    handBack: [[" and r.lease_epoch = $3::bigint", " and $3::bigint is not null"], " and r.state in ${open}"],
+    takeExpired: [
+      "r.lease_until <= (select now from t) and ",
+      [" and r.state in ${open}", "", "what is over has no lease that could run out"],
+      " for update skip locked",
+      " skip locked"
+    ],
+    lockRevision: [" for no key update"]
+  }),
+  ...of("internal/runSql.ts", [books, suite("PgRunLedger"), suite("claimWithRoom")], {
+    begin: ["\n  where purser.runs.planned_at is null"],
+    stage: ["\non conflict (run_id, line) do nothing"],
+    lockRun: [["on conflict (run_id) do update set source = purser.runs.source returning", "on conflict (run_id) do nothing returning"]],
+    plan: [" and revision = 0"],
+    planRows: [["\"on conflict (charge_key) do nothing\"", "\"\""]],
+    markSettled: [" and c.state not in ${open}"],
+    setPlanned: [["coalesce(planned, $2::bigint)", "$2::bigint"], ["coalesce(present, $3::bigint)", "$3::bigint"]],
+    discard: [" and planned_at is null"],
+    pending: [
+      " and c.state in ${open}",
+      " and c.quarantine is null",
+      " and not (${conflict})",
+      ["\n  and (c.lease_until is null or c.lease_until <= purser.now())", ""]
+    ],
+    keysIn: [" and c.quarantine is null", " and not (${conflict})"],
+    absorb: [
+      [" and not exists (select 1 from purser.run_rows r where r.run_id = $1::text and r.charge_key = f.charge_key)", ""],
+      [" and planned_at is null", ""]
+    ]
+  }),
+  ...of("internal/registrySql.ts", [books, suite("PgRunRegistry")], {
+    lockDigest: [["pg_advisory_xact_lock(hashtextextended('purser.run_registry ' || $1::text, 0))", "$1::text"]],
+    inHand: [" and ended_at is null", [" and params ->> 'digest' = $1::text", " and $1::text is not null"], " and not ${isLost(\"r\")}"],
+    register: ["\n  on conflict (name) do nothing"],
+    change: [[" and state = any($2::text[])", " and $2::text[] is not null"]],
+    extend: [" and state in (${over})"],
+    note: [" for update", " and b.runner is distinct from $2::text"]
+  }),
+  ...of("internal/dunningSql.ts", [books, suite("PgDunningBook")], {
+    insertCases: ["\n  on conflict do nothing"],
+    open: [" and c.state = 'declined'", " and c.quarantine is null", " for update"],
+    openDue: [
+      ["c.quarantine is null and c.settled_at", "c.settled_at"],
+      "where c.dunning_due ",
+      " for update skip locked",
+      " skip locked",
+      " where f.is_new"
+    ],
+    started: [" and workflow = 'due'"],
+    waits: [[" and step = $2::integer", " and $2::integer is not null"], " and goes_on_at is not null"],
+    close: [
+      " and state = 'open'",
+      [
+        "($2::text = 'new_method' and c.state = 'declined') from u\n  where c.charge_key = u.charge_key and c.dunning_due <> ($2::text = 'new_method' and c.state = 'declined')",
+        "($2::text = 'new_method') from u\n  where c.charge_key = u.charge_key and c.dunning_due <> ($2::text = 'new_method')"
+      ]
+    ],
+    offer: [
+      [" and d.state = 'open'\nreturning", "\nreturning"],
+      [" and d.state = 'open'\n    and (", "\n    and (", "the write asks again"],
+      "\n    and ($5::text is null or c.attached_payment_method is distinct from $5::text)"
+    ],
+    roomMade: [[" and d.state = 'open'\nreturning", "\nreturning"], ["d.state = 'open' and d.detail", "d.detail", "the write asks again"], " and d.detail is not null"]
+  }),
+  ...of("internal/pauseSql.ts", [suite("pause")], {
+    pause: ["\n  on conflict (cause) do nothing"]
+  }),
+  ...of("internal/retentionSql.ts", [suite("PgRunRegistry"), suite("retention"), "test/e2e/test/pruneStore.test.ts"], {
+    sweepOf: [["replies} where $3::boolean and", "replies} where $3::boolean is not null and"], ["messages} where $3::boolean and", "messages} where $3::boolean is not null and"]],
+    pruneExecutions: [
+      "m.processed and ",
+      ["r.id < $1::bigint", "$1::bigint is not null"],
+      "\n    and (r.payload::jsonb ->> '_tag' = 'Failure' or r.payload::jsonb #>> '{value,_tag}' = 'Complete')"
+    ],
+    pruneRuns: [
+      ["g.state in (${over}) and ", "", "what has ended is over"],
+      "\n    and not exists (select 1 from ended g where g.run_id = r.run_id and not g.is_old)",
+      ["c.settled_at is null or ", ""],
+      " or c.state = 'requires_action'",
+      " or c.quarantine is not null",
+      "\n  and not exists (select 1 from purser.run_conflicts x where x.run_id = o.run_id and x.resolved_at is null)",
+      ["purser.run_rows where $3::boolean and", "purser.run_rows where $3::boolean is not null and"],
+      ["purser.run_registry where $3::boolean and", "purser.run_registry where $3::boolean is not null and"]
+    ],
+    pruneDunning: [
+      "d.state <> 'open' and ",
+      " d.workflow = 'over' and",
+      ["exists (select 1 from purser.charges c where c.charge_key = d.charge_key and c.state = 'succeeded' and c.quarantine is null)", "true"],
+      ["where $3::boolean and", "where $3::boolean is not null and"]
+    ],
+    pruneWebhooks: ["due_at is null and ", ["where $3::boolean and", "where $3::boolean is not null and"]]
+  }),
+  ...of("migrations/0008_create_feed.ts", [suite("PgEventLog")], {
+    sequence_events: [
+      "    perform pg_advisory_xact_lock(${lock});\n",
+      "    if h.bound >= pg_snapshot_xmax(pg_current_snapshot()) then h.bound := null; end if;\n",
+      "\n        and not exists (select 1 from purser.feed_log f where f.position = e.position offset 0)",
+      ["if horizon >= h.bound then", "if true then"]
+    ],
+    trim_feed: [
+      ["    perform pg_advisory_xact_lock(${lock});\n", "", "who trims and who gives places write the same row, and wait for each other there"],
+      ["coalesce((select min(a.sequence) - 1 from (select f.sequence from purser.feed_log f where f.position > h.low offset 0) a), h.last)", "h.last"]
+    ]
+  })
+]
