@@ -2,9 +2,10 @@
  * The verdict on a world that has come to rest. What was paid is read from the simulated Stripe's own books and lists, never
  * from the engine's word; the ledger's rows, its trail, the cap and the answers that clients were given are held against them.
  */
-import { type ChargeOutcome, type ChargeRequest, movedNothing, type Ledger, type SpendCap } from "@purser/core"
-import type { StripeSimShape } from "@purser/stripe-sim"
+import { type ChargeOutcome, type ChargeRequest, defaultNamespace, movedNothing, type Ledger, type SpendCap } from "@purser/core"
+import type { BookEntry, StripeSimShape } from "@purser/stripe-sim"
 import { Effect } from "effect"
+import { fits, sameScope, scopeText } from "./Caps.ts"
 import { chargeProblems, heldMinor } from "./History.ts"
 import { isRetried, type PlannedCharge, type Scenario } from "./Scenario.ts"
 import { listAt } from "./StripeDesk.ts"
@@ -23,12 +24,17 @@ export interface Evidence {
   readonly cap: SpendCap["Service"]
   readonly sim: StripeSimShape
   readonly told: ReadonlyArray<Told>
+  /** A run was canceled for good: rows that it had not sent stay planned, or were never made. */
+  readonly leavesRows: boolean
 }
 
 const isGood = ({ paymentMethod }: PlannedCharge) => paymentMethod === "pm_card_visa" || paymentMethod === null || paymentMethod === "pm_usBankAccount_success"
 
+/** What a payment counts under; the books leave the default namespace out. */
+const scopeOf = ({ billingPeriod, currency, namespace }: BookEntry) => ({ billingPeriod, currency, namespace: namespace ?? defaultNamespace })
+
 /** Nobody planned it, and who asked for it asked once. */
-export const mayBeAbsent = ({ charges, planned }: Scenario, index: number): boolean => !planned && charges[index]!.once
+export const mayBeAbsent = ({ charges, run }: Scenario, index: number): boolean => run === undefined && charges[index]!.once
 
 interface FailedCharge {
   readonly id: string
@@ -38,15 +44,15 @@ interface FailedCharge {
 }
 
 /** Everything that is wrong; nothing when the promise was kept. */
-export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenario, sim, told }: Evidence) {
+export const judge = Effect.fnUntraced(function*({ cap, leavesRows, ledger, requests, scenario, sim, told }: Evidence) {
   const violations: Array<string> = []
   const books = yield* sim.books
   const atStripe = yield* listAt<FailedCharge>(sim, "/v1/charges")
-  const entriesOf = ({ billingPeriod, customerId, item }: ChargeRequest) =>
-    books.filter((entry) => entry.customer === customerId && entry.billingPeriod === billingPeriod && entry.item === (item ?? ""))
+  const isOf = (entry: BookEntry, request: ChargeRequest) =>
+    entry.customer === request.customerId && entry.item === (request.item ?? "") && sameScope(scopeOf(entry), request)
+  const entriesOf = (request: ChargeRequest) => books.filter((entry) => isOf(entry, request))
   const paymentsOf = (request: ChargeRequest) => entriesOf(request).reduce((sum, entry) => sum + entry.payments, 0)
-  const fits = scenario.charges.reduce((sum, { amountMinor }) => sum + BigInt(amountMinor), 0n) <= scenario.capMinor
-  let neededMinor = 0n
+  const neededMinor = scenario.caps.map(() => 0n)
 
   for (const [index, request] of requests.entries()) {
     const { chargeKey } = request
@@ -54,19 +60,20 @@ export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenar
     const payments = paymentsOf(request)
     const record = yield* Effect.orDie(ledger.find(chargeKey))
     // A request that was lost on the way to the first worker, from somebody who asks once, was never taken.
-    if (record === undefined && mayBeAbsent(scenario, index) && payments === 0) continue
+    if (record === undefined && (leavesRows || mayBeAbsent(scenario, index)) && payments === 0) continue
     if (record === undefined) {
       if (payments > 1) say(`paid ${payments} times`)
       say("the ledger has forgotten it")
       continue
     }
     const events = yield* Effect.orDie(ledger.events(chargeKey))
+    if (leavesRows && record.state === "planned" && payments === 0 && record.quarantine === null) continue
     for (const problem of chargeProblems({ record, events, payments, paidMinor: entriesOf(request).reduce((sum, { amountMinor }) => sum + amountMinor, 0) })) say(problem)
-    neededMinor += heldMinor(record)
     const planned = scenario.charges[index]!
+    neededMinor[planned.cap]! += heldMinor(record)
     const retried = isRetried(scenario)
-    if (isGood(planned) && fits && !retried && record.state !== "succeeded") say(`a good card and room enough, and ${record.state} (${JSON.stringify(record.outcome)})`)
-    if (record.state === "rejected" && (fits || record.outcome?._tag !== "Rejected" || record.outcome.code !== "cap_exceeded")) say(`rejected without reason: ${JSON.stringify(record.outcome)}`)
+    if (isGood(planned) && fits(scenario, planned.cap) && !retried && record.state !== "succeeded") say(`a good card and room enough, and ${record.state} (${JSON.stringify(record.outcome)})`)
+    if (record.state === "rejected" && (fits(scenario, planned.cap) || record.outcome?._tag !== "Rejected" || record.outcome.code !== "cap_exceeded")) say(`rejected without reason: ${JSON.stringify(record.outcome)}`)
     // A refusal of the customer's bank leaves a failed charge at Stripe; one that is recorded without it was never given.
     const refusals = events.filter(({ from, to }) => from !== to && (to === "declined" || to === "requires_action")).length
     const failures = atStripe.filter(({ metadata, status }) => status === "failed" && metadata["charge_key"] === chargeKey).length
@@ -74,13 +81,16 @@ export const judge = Effect.fnUntraced(function*({ cap, ledger, requests, scenar
   }
 
   for (const entry of books) {
-    const known = requests.some((request) => entry.customer === request.customerId && entry.billingPeriod === request.billingPeriod && entry.item === (request.item ?? ""))
-    if (!known && entry.payments > 0) violations.push(`a payment of ${entry.customer} ${entry.item} was never asked for`)
+    const known = requests.some((request) => isOf(entry, request))
+    if (!known && entry.payments > 0) violations.push(`a payment of ${entry.customer} ${entry.item} (${scopeText(scopeOf(entry))}) was never asked for`)
   }
-  const paidMinor = books.reduce((sum, { amountMinor, payments }) => payments > 0 ? sum + BigInt(amountMinor) : sum, 0n)
-  if (paidMinor > scenario.capMinor) violations.push(`${paidMinor} was paid under a cap of ${scenario.capMinor}`)
-  const [report] = yield* Effect.orDie(cap.report())
-  if (report?.reservedMinor !== neededMinor) violations.push(`the cap holds ${report?.reservedMinor} for charges that need ${neededMinor}`)
+  const reports = yield* Effect.orDie(cap.report())
+  for (const [index, one] of scenario.caps.entries()) {
+    const paidMinor = books.reduce((sum, entry) => entry.payments > 0 && sameScope(scopeOf(entry), one) ? sum + BigInt(entry.amountMinor) : sum, 0n)
+    if (paidMinor > one.capMinor) violations.push(`${paidMinor} was paid under a cap of ${one.capMinor} (${scopeText(one)})`)
+    const held = reports.find((report) => sameScope(report, one))?.reservedMinor
+    if (held !== neededMinor[index]) violations.push(`the cap holds ${held} for charges that need ${neededMinor[index]} (${scopeText(one)})`)
+  }
 
   for (const { outcome, request } of told) {
     if (outcome.chargeKey !== request.chargeKey) {

@@ -7,6 +7,7 @@
  * have no way in.
  */
 import { Clock, ConfigProvider, Context, Duration, Effect, Random, References, Scheduler } from "effect"
+import { digests } from "./DurableEngine.ts"
 import type { Rng } from "./Rng.ts"
 
 interface Sleeper {
@@ -91,7 +92,8 @@ export class Kernel {
       Context.add(Scheduler.Scheduler, scheduler),
       Context.add(Random.Random, { nextDoubleUnsafe: chance.next, nextIntUnsafe: () => chance.between(-(2 ** 31), 2 ** 31 - 1) }),
       Context.add(References.MinimumLogLevel, "None"),
-      Context.add(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(config))
+      Context.add(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(config)),
+      Context.merge(digests)
     ) as Context.Context<never>
   }
 

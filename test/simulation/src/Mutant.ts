@@ -1,7 +1,7 @@
 /**
  * A bug that is planted at a seam of the engine, to see that the judge finds it. The engine itself stays as it is.
  */
-import type { ChargeGateway, ChargeHandler, Ledger, SpendCap } from "@purser/core"
+import type { ChargeClient, ChargeGateway, ChargeHandler, Ledger, RunLedger, RunRegistry, SpendCap } from "@purser/core"
 import type { Webhooks } from "@purser/engine"
 import type { StripeSimShape } from "@purser/stripe-sim"
 import type { Context } from "effect"
@@ -15,6 +15,7 @@ export interface Tools {
   readonly ledger: Ledger["Service"]
   readonly cap: SpendCap["Service"]
   readonly sim: StripeSimShape
+  readonly register: RunRegistry["Service"]
 }
 
 /** A planted bug. The seams are called once for each life of a worker; `shared` ones once for a world. */
@@ -29,9 +30,13 @@ export interface Mutant {
   /** Bugs that show in some worlds only are tried in those. */
   readonly fits?: (scenario: Scenario) => boolean
   readonly ledger?: ((tools: Tools) => Ledger["Service"]) | undefined
-  readonly cap?: (tools: Tools) => SpendCap["Service"]
+  readonly cap?: ((tools: Tools) => SpendCap["Service"]) | undefined
   readonly gateway?: (gateway: ChargeGateway["Service"], tools: Tools) => ChargeGateway["Service"]
   readonly handler?: (handler: ChargeHandler, tools: Tools) => ChargeHandler
+  /** What a life of a runner or of a command sees of the run book, of the register, and how it sends. */
+  readonly book?: (book: RunLedger["Service"], tools: Tools, life: string) => RunLedger["Service"]
+  readonly register?: (register: RunRegistry["Service"], tools: Tools, life: string) => RunRegistry["Service"]
+  readonly sender?: (client: ChargeClient["Service"], tools: Tools, life: string) => ChargeClient["Service"]
   readonly hooks?: (webhooks: Webhooks["Service"], tools: Tools) => Webhooks["Service"]
   /** What reconciliation works with. */
   readonly reconciling?: (engine: Context.Context<Engine>, tools: Tools) => Context.Context<Engine>

@@ -5,7 +5,9 @@
 import { type FaultPlace, faultPlaces } from "@purser/core"
 import type { Fault as StripeFault, FaultAction, WebhookFault } from "@purser/stripe-sim"
 import { besideFaults, besideOf, type BesidePlan } from "./BesidePlan.ts"
+import { type PlannedCap, roomOf, scopesOf } from "./Caps.ts"
 import { type Rng, rngOf } from "./Rng.ts"
+import { type RunFault, runFaultsOf, type RunPlan, runPlanOf } from "./RunPlan.ts"
 
 /** One obligation. Times are milliseconds from the beginning of the world. */
 export interface PlannedCharge {
@@ -13,6 +15,8 @@ export interface PlannedCharge {
   readonly item: string | undefined
   readonly stripeCustomerId: string
   readonly amountMinor: number
+  /** Which of the world's caps it counts under. */
+  readonly cap: number
   /** `null`: the customer's default one. */
   readonly paymentMethod: string | null
   /** Who asks for it, and when. */
@@ -53,6 +57,7 @@ export type SimFault =
   | { readonly kind: "office"; readonly office: string; readonly nth: number; readonly how: "kill" | "freeze"; readonly ms: number }
   | { readonly kind: "webhook"; readonly fault: WebhookFault }
   | { readonly kind: "retryByPerson"; readonly atMs: number; readonly paymentMethod: string | null }
+  | RunFault
 
 /** A world to be run. */
 export interface Scenario {
@@ -64,9 +69,9 @@ export interface Scenario {
   readonly workers: number
   readonly clients: number
   readonly charges: ReadonlyArray<PlannedCharge>
-  readonly capMinor: bigint
-  /** The charges are planned by a billing run beforehand, which is dispatched until nothing is open. */
-  readonly planned: boolean
+  readonly caps: ReadonlyArray<PlannedCap>
+  /** The billing run that plans the charges; in worlds without one clients alone ask for them. */
+  readonly run: RunPlan | undefined
   readonly outageAfter: number
   /** Ledger and cap are one store, where a first claim takes its room in the same act. */
   readonly oneStore: boolean
@@ -94,10 +99,22 @@ const chargesOf = (rng: Rng, gateway: Scenario["gateway"], clients: number): Rea
       stripeCustomerId: `cus_${customer}`,
       // Few amounts, so that charges of one customer look alike.
       amountMinor: rng.pick([1999, 1999, 500, 4200]),
+      cap: 0,
       paymentMethod: allGood ? "pm_card_visa" : rng.pick(methods),
       asked,
       once: rng.chance(0.25)
     }
+  })
+}
+
+/** Charges of one batch, mixed under the caps. A bank's debit is in dollars. */
+const underCaps = (seed: string, scopes: ReturnType<typeof scopesOf>, charges: ReadonlyArray<PlannedCharge>): ReadonlyArray<PlannedCharge> => {
+  if (scopes.length === 1) return charges
+  const rng = rngOf(seed).branch("under caps")
+  return charges.map((charge) => {
+    const cap = rng.between(0, scopes.length - 1)
+    const isDebit = charge.paymentMethod?.startsWith("pm_usBankAccount") === true
+    return { ...charge, cap, paymentMethod: isDebit && scopes[cap]!.currency !== "usd" ? "pm_card_visa" : charge.paymentMethod }
   })
 }
 
@@ -239,25 +256,32 @@ export const scenarioOf = (seed: string): Scenario => {
   const rng = rngOf(seed).branch("scenario")
   const gateway = rng.pick(["payment_intents", "payment_intents", "payment_intents", "invoices", "charges"] as const)
   const world = { gateway, workers: rng.between(2, 3), clients: rng.between(2, 3) }
-  const charges = chargesOf(rng.branch("charges"), gateway, world.clients)
-  const total = charges.reduce((sum, { amountMinor }) => sum + amountMinor, 0)
+  const asked = chargesOf(rng.branch("charges"), gateway, world.clients)
   const faults = rng.branch("faults")
   const stormy = rng.pick([2, 5, 12])
   const everyFault = [...Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world)), ...addedFaults(seed)]
   const idempotency = gateway !== "payment_intents" || rng.chance(0.75)
-  const beside = besideOf(seed, { charges, idempotency })
-  const due = beside.hooks === undefined || gateway !== "payment_intents" ? charges : withDebit(rngOf(seed).branch("debit"), charges)
+  const beside = besideOf(seed, { charges: asked, idempotency })
+  const due = beside.hooks === undefined || gateway !== "payment_intents" ? asked : withDebit(rngOf(seed).branch("debit"), asked)
+  const scopes = scopesOf(seed, beside.reconcile !== undefined)
+  const charges = underCaps(seed, scopes, due)
   everyFault.push(...besideFaults(seed, beside), ...(beside.refunds === undefined ? [] : refundFaults(rngOf(seed).branch("refund faults"))))
+  const drawn = {
+    rateLimited: rng.chance(0.1),
+    caps: scopes.map((scope, cap) => ({ ...scope, capMinor: roomOf(cap === 0 ? rng : rngOf(seed).branch(`cap ${cap}`), charges, cap) })),
+    outageAfter: rng.pick([3, 20])
+  }
+  // The books of runs are not among what is saved and restored.
+  const run = rng.chance(0.5) ? runPlanOf(seed, beside.restore === undefined) : undefined
+  if (run !== undefined) everyFault.push(...runFaultsOf(seed, run))
   return {
     seed,
     ...world,
+    ...drawn,
     idempotency,
     beside,
-    rateLimited: rng.chance(0.1),
-    charges: due,
-    capMinor: BigInt(rng.chance(0.6) ? total : Math.max(...charges.map(({ amountMinor }) => amountMinor), Math.floor(total * 0.6))),
-    outageAfter: rng.pick([3, 20]),
-    planned: rng.chance(0.5),
+    charges,
+    run,
     oneStore: rngOf(seed).branch("one store").chance(0.5),
     faults: gateway === "charges" || beside.refunds !== undefined ? withKeysKept(beside.refunds === undefined ? everyFault : sparingRefunds(everyFault, gateway)) : everyFault
   }

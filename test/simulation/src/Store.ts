@@ -7,7 +7,7 @@ import { retryRolledBack } from "@purser/postgres/RolledBack"
 import { Effect } from "effect"
 import { SqlError } from "effect/sql"
 import type { Process } from "./Process.ts"
-import type { Storm } from "./Storm.ts"
+import type { Storm, StoreLane } from "./Storm.ts"
 
 type LedgerShape = Ledger["Service"]
 type CapShape = SpendCap["Service"]
@@ -25,9 +25,10 @@ interface Believed<A> {
   readonly value: A
 }
 
-const struck = <E>(storm: Storm, who: string, operation: string, away: E) => <A, E2>(asked: Effect.Effect<A, E2>, believed?: Believed<A>): Effect.Effect<A, E | E2> =>
+/** A call of the store, which may be struck. */
+export const struck = <E>(storm: Storm, who: string, operation: string, away: E, lane: StoreLane = "store") => <A, E2>(asked: Effect.Effect<A, E2>, believed?: Believed<A>): Effect.Effect<A, E | E2> =>
   Effect.suspend(() => {
-    const fault = storm.atStore(who)
+    const fault = storm.atStore(who, lane)
     const call = Effect.onExit(asked, (exit) => Effect.sync(() => storm.tell(who, operation, exit._tag === "Success" ? exit.value ?? null : exit._tag)))
     if (fault !== undefined) storm.tell(who, `${operation} meets ${fault.how}`)
     switch (fault?.how) {

@@ -14,6 +14,9 @@ export type StoreFate =
   | { readonly how: "down" | "doubt" | "slow"; readonly ms: number }
   | { readonly how: "undone"; readonly times: number }
 
+/** Whose calls they are. */
+export type StoreLane = "store" | "runs" | "idle"
+
 /** Asked at every event. */
 export class Storm {
   over = false
@@ -62,10 +65,10 @@ export class Storm {
     return this.over ? undefined : faults.find(({ nth }) => nth === count)
   }
 
-  /** What happens to this call of the store, by a process. */
-  atStore(who: string): StoreFate | undefined {
-    const struck = this.strikes("store", this.of("store"))
-    const undone = this.strikes("statement", this.of("serialization"))
+  /** What happens to this call of the store, by a process. Workers' calls and those of who has runs in hand are counted apart; what is asked idly is not. */
+  atStore(who: string, lane: StoreLane = "store"): StoreFate | undefined {
+    const struck = lane === "idle" ? undefined : this.strikes(lane, this.of("store"))
+    const undone = lane === "idle" ? undefined : this.strikes(lane === "runs" ? "runs statement" : "statement", this.of("serialization"))
     const away = this.open(this.of("storeAway"))
     if (away !== undefined) return { how: away.doubt ? "doubt" : "down", ms: 10 }
     return this.atFailover(who) ?? struck ?? (undone === undefined ? undefined : { how: "undone", times: undone.times })
@@ -100,6 +103,10 @@ export class Storm {
 
   atPlace(place: FaultPlace): Of<"kill"> | Of<"freeze"> | undefined {
     return this.strikes(place, [...this.of("kill"), ...this.of("freeze")].filter((fault) => fault.place === place))
+  }
+
+  atRunner(): Of<"runner"> | undefined {
+    return this.strikes("runner", this.of("runner"))
   }
 
   /** A process beside the workers does something to the world outside, or has done it. */

@@ -2,11 +2,11 @@
  * One world: the engine's workers, clients that want charges, a simulated Stripe, a store, and between them everything that the
  * scenario lets go wrong. It runs until long after the last fault, and is judged then.
  */
-import { ChargeClient, ChargePause, type ChargeRequest, Ledger, RunLedger, SpendCap } from "@purser/core"
-import { BillingRun } from "@purser/engine"
+import { ChargePause, type ChargeRequest, Ledger, RunLedger, RunRegistry, RunStash, SpendCap } from "@purser/core"
+import type { CapDecision } from "@purser/engine"
 import { StripeSim } from "@purser/stripe-sim"
 import { chargeFor } from "@purser/testkit"
-import { Context, Effect, Layer, Stream } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { audit } from "./Auditor.ts"
 import { makeBeside } from "./Beside.ts"
 import { endpoint } from "./Hooks.ts"
@@ -16,6 +16,7 @@ import type { Mutant } from "./Mutant.ts"
 import { Network } from "./Network.ts"
 import type { Mail } from "./Office.ts"
 import { rngOf } from "./Rng.ts"
+import { makeRun } from "./Runs.ts"
 import { type PlannedCharge, type Scenario, stormMs } from "./Scenario.ts"
 import type { Slot } from "./Slot.ts"
 import { Storm } from "./Storm.ts"
@@ -33,14 +34,16 @@ export interface Verdict {
   readonly lines: ReadonlyArray<string>
 }
 
-const period = "2026-10"
-const runId = "run"
 const stepsMax = 2_000_000
 const graceMs = 3_600_000
 const dayMs = 25 * graceMs
 
-const requestOf = ({ amountMinor, customerId, item, paymentMethod, stripeCustomerId }: PlannedCharge): ChargeRequest =>
-  chargeFor(customerId, period, { amountMinor, stripeCustomerId, paymentMethod, allowFuture: false, ...(item === undefined ? {} : { item }) })
+const requestOf = (caps: Scenario["caps"]) => ({ amountMinor, cap, customerId, item, paymentMethod, stripeCustomerId }: PlannedCharge): ChargeRequest => {
+  const { billingPeriod, currency, namespace } = caps[cap]!
+  return chargeFor(customerId, billingPeriod, {
+    namespace, currency, amountMinor, stripeCustomerId, paymentMethod, allowFuture: false, ...(item === undefined ? {} : { item })
+  })
+}
 
 const isOpen = (state: string) => state === "planned" || state === "claimed" || state === "attached" || state === "processing"
 
@@ -49,7 +52,7 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   const storm = new Storm(kernel, scenario, isTold)
   const network = new Network(kernel, storm, rng.branch("network"), scenario.clients, mutant)
   const stores = yield* Layer.build(RunLedger.layerMemory.pipe(
-    Layer.provideMerge(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, ChargePause.layerMemory))
+    Layer.provideMerge(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, ChargePause.layerMemory, RunRegistry.layerMemory, RunStash.layerMemory))
   ))
   const ledger = Context.get(stores, Ledger)
   const cap = Context.get(stores, SpendCap)
@@ -61,13 +64,7 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     ...(scenario.rateLimited ? { rateLimits: { globalPerSecond: 4 } } : {})
   })
   const violations: Array<string> = []
-  const requests = scenario.charges.map(requestOf)
-  const run = Context.get(yield* Layer.build(BillingRun.layer.pipe(
-    Layer.provide(Layer.succeed(ChargeClient, network.client(0))),
-    Layer.provide(Layer.succeedContext(stores)),
-    Layer.orDie
-  )), BillingRun)
-  yield* openBooks(scenario, requests, cap, run)
+  const requests = scenario.charges.map(requestOf(scenario.caps))
   const retryByPerson = (paymentMethod: string | null) =>
     Effect.asVoid(Effect.orDie(ledger.reopen({
       chargeKeys: requests.map(({ chargeKey }) => chargeKey),
@@ -76,7 +73,8 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
       reason: "asked to",
       ...(paymentMethod === null ? {} : { paymentMethod })
     })))
-  const tools = { rng: rng.branch("mutant"), ledger, cap, sim }
+  const register = Context.get(stores, RunRegistry)
+  const tools = { rng: rng.branch("mutant"), ledger, cap, sim, register }
   const shared: Shared = {
     retryByPerson, kernel, storm, scenario, network, sim, mutant, violations, tools,
     // What all processes write to, with its bugs and its auditor.
@@ -85,7 +83,16 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     pause: Context.get(stores, ChargePause)
   }
   const workers = yield* makeWorkers(shared)
+  const caps = scenario.caps.map(({ capMinor, ...scope }): CapDecision => ({ scope: scope as CapDecision["scope"], expected: { expectedMinor: capMinor, headroomPercent: 100 } }))
+  yield* Effect.forEach(caps, ({ expected, scope }) => Effect.orDie(cap.open({ ...scope, ...expected! })))
+  const run = scenario.run === undefined ? undefined : yield* makeRun({
+    kernel, storm, scenario, network, ledger, cap, register, mutant, tools, violations, requests, caps,
+    pause: shared.pause,
+    book: Context.get(stores, RunLedger),
+    stash: Context.get(stores, RunStash)
+  }, scenario.run)
   const beside = yield* makeBeside(shared, stores, requests, mail)
+  const slots: ReadonlyArray<Slot> = [...workers, ...run?.slots ?? [], ...beside.offices]
   workers.forEach((worker) => worker.start())
   yield* beside.start
   yield* Effect.forEach(storm.of("stripe"), ({ fault }) => sim.faults.add(fault))
@@ -102,25 +109,27 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
         yield* Effect.sleep(Math.min(600_000, 2000 * round))
       }
     })
-  for (const [index, planned] of scenario.charges.entries()) {
+  for (const [index, planned] of scenario.run?.alone === true ? [] : scenario.charges.entries()) {
     for (const { atMs, client: from } of planned.asked) yield* Effect.forkChild(Effect.delay(ask(from, requests[index]!, planned.once), atMs))
   }
-  if (scenario.planned) {
-    // Whoever started the run starts it again until nothing is open.
-    yield* Effect.forkChild(Effect.forever(Effect.andThen(Effect.orDie(run.dispatch({ runId, concurrency: 3 })), Effect.sleep(600_000))))
-  }
-  yield* weather(storm, workers, [...workers, ...beside.offices], network, retryByPerson)
+  if (run !== undefined) yield* run.begin
+  yield* weather(storm, workers, slots, network, retryByPerson)
 
   yield* Effect.sleep(Math.max(2 * stormMs, ...storm.of("night").map(({ atMs, forMs }) => atMs + forMs + stormMs)))
   storm.over = true
   yield* sim.faults.clear
   yield* beside.calm ?? Effect.void
+  const leaves = run?.leavesRows ?? Effect.succeed(false)
   const untilSettled = Effect.gen(function*() {
     const untilMs = storm.nowMs + graceMs
     while (storm.nowMs < untilMs) {
       const records = yield* Effect.orDie(Effect.forEach(requests, ({ chargeKey }) => ledger.find(chargeKey)))
       const due = yield* Effect.orDie(ledger.releaseDue(1))
-      if (due.length === 0 && (yield* beside.isAtRest) && records.every((record, index) => record === undefined ? mayBeAbsent(scenario, index) : !isOpen(record.state) || record.quarantine !== null)) return true
+      const leavesRows = yield* leaves
+      const isAtRest = records.every((record, index) => record === undefined
+        ? leavesRows || mayBeAbsent(scenario, index)
+        : !isOpen(record.state) || record.quarantine !== null || (leavesRows && record.state === "planned"))
+      if (due.length === 0 && isAtRest && (yield* beside.isAtRest) && (run === undefined || (yield* run.isOver))) return true
       yield* Effect.sleep(30_000)
     }
     return false
@@ -130,14 +139,19 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   // for as long as Stripe keeps keys, if nothing but the key stands before a second payment.
   const late = scenario.faults.some((fault) => fault.kind === "stripe" && "delayMs" in fault.fault.action && fault.fault.action.delayMs > graceMs)
   if (late || !settledSoon) {
-    ;[...workers, ...beside.offices].forEach((slot) => slot.kill(dayMs))
+    slots.forEach((slot) => slot.kill(dayMs))
     yield* Effect.sleep(dayMs)
   }
   yield* sim.faults.release
   yield* sim.rollForward
   yield* Effect.sleep(60_000)
   yield* untilSettled
-  violations.push(...network.violations, ...(yield* judge({ scenario, requests, ledger, cap, sim, told })), ...(yield* beside.judge))
+  violations.push(
+    ...network.violations,
+    ...(yield* judge({ scenario, requests, ledger, cap, sim, told, leavesRows: yield* leaves })),
+    ...(run === undefined ? [] : yield* run.problems),
+    ...(yield* beside.judge)
+  )
   // Where a call names no key the SDK draws one, from a source of chance that is not the world's.
   const journal = (yield* sim.requests).map((entry) => entry.idempotencyKey?.startsWith("stripe-node-retry-") === true ? { ...entry, idempotencyKey: null } : entry)
   const books = yield* sim.books
@@ -151,21 +165,6 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     digest: digestOf(JSON.stringify([journal, books, told]))
   }
 })
-
-/** The cap is opened, by the run that plans the charges where there is one. */
-const openBooks = (scenario: Scenario, requests: ReadonlyArray<ChargeRequest>, cap: SpendCap["Service"], run: BillingRun["Service"]) => {
-  const { billingPeriod, currency, namespace } = requests[0]!
-  const expected = { expectedMinor: scenario.capMinor, headroomPercent: 100 }
-  return Effect.orDie(scenario.planned
-    ? Effect.asVoid(run.plan({
-      runId,
-      source: "the seed",
-      rows: Stream.succeed(requests.map((request, index) => ({ line: index + 1, chargeKey: request.chargeKey, request }))),
-      decide: ({ totals }) => Effect.succeed(totals.map(({ total }) => ({ scope: total, expected }))),
-      overCap: "fits"
-    }))
-    : Effect.asVoid(cap.open({ namespace, billingPeriod, currency, ...expected })))
-}
 
 /** A short text that differs when a world went another way. */
 const digestOf = (text: string): string => {
@@ -186,7 +185,9 @@ const weather = Effect.fnUntraced(function*(
 
 /** Runs a scenario. What breaks the world itself is a violation too. */
 export const runScenario = async (scenario: Scenario, mutant?: Mutant, isTold = false): Promise<Verdict> => {
-  const kernel = new Kernel(rngOf(scenario.seed).branch("kernel"), { PURSER_SWEEP_INTERVAL: "20 seconds", PURSER_RUN_PAUSE: "15 seconds", PURSER_WEBHOOK_INTERVAL: "60 seconds" })
+  const kernel = new Kernel(rngOf(scenario.seed).branch("kernel"), {
+    PURSER_SWEEP_INTERVAL: "20 seconds", PURSER_RUN_PAUSE: "15 seconds", PURSER_RUN_PAGE: "2", PURSER_WEBHOOK_INTERVAL: "60 seconds"
+  })
   return kernel.run(Effect.scoped(world(kernel, scenario, mutant, isTold)), stepsMax).catch((error: unknown): Verdict => ({
     violations: [error instanceof Stuck ? `stuck: ${error.message}` : `broken: ${error instanceof Error ? error.stack : String(error)}`],
     steps: kernel.steps,

@@ -2,6 +2,7 @@
  * Seeds one after the other: with a planted bug until its world shows it, without one to see that none does. What is found is
  * made smaller, by leaving faults and charges out as long as the same seed still fails.
  */
+import { scopeText } from "./Caps.ts"
 import type { Mutant } from "./Mutant.ts"
 import { type Scenario, scenarioOf } from "./Scenario.ts"
 import { runScenario, type Verdict } from "./World.ts"
@@ -58,7 +59,8 @@ export const describe = (seed: string, scenario: Scenario, shrunk: Scenario, vio
   [
     `seed ${seed} fails: ${commandOf(seed, mutant)}`,
     ...violations.map((violation) => `  ${violation}`),
-    `${scenario.faults.length} faults and ${scenario.charges.length} charges; these are enough (${scenario.gateway}, idempotency ${scenario.idempotency ? "on" : "off"}, cap ${scenario.capMinor}):`,
+    `${scenario.faults.length} faults and ${scenario.charges.length} charges; these are enough (${scenario.gateway}, idempotency ${scenario.idempotency ? "on" : "off"}, ${scenario.caps.map((cap) => `cap ${cap.capMinor} of ${scopeText(cap)}`).join(", ")}):`,
+    ...(scenario.run === undefined ? [] : [`  run: ${JSON.stringify(scenario.run)}`]),
     ...Object.entries(shrunk.beside).map(([part, plan]) => `  ${part}: ${JSON.stringify(plan)}`),
     ...shrunk.faults.map((fault) => `  ${JSON.stringify(fault)}`),
     ...shrunk.charges.map((charge) => `  ${JSON.stringify(charge)}`)

@@ -7,11 +7,13 @@ import {
 } from "@purser/core"
 import { Clock, Effect } from "effect"
 import { besideMutants } from "./besideMutants.ts"
+import { isTight, sameScope } from "./Caps.ts"
+import { capMutants } from "./capMutants.ts"
 import type { Mutant } from "./Mutant.ts"
+import { runMutants } from "./runMutants.ts"
 import { isRetried, type Scenario } from "./Scenario.ts"
 
 const isOf = (gateway: Scenario["gateway"]) => (scenario: Scenario) => scenario.gateway === gateway
-const isTight = ({ capMinor, charges }: Scenario) => charges.reduce((sum, { amountMinor }) => sum + BigInt(amountMinor), 0n) > capMinor
 const has = (kind: Scenario["faults"][number]["kind"]) => ({ faults }: Scenario) => faults.some((fault) => fault.kind === kind)
 const all = (...tests: ReadonlyArray<(scenario: Scenario) => boolean>) => (scenario: Scenario) => tests.every((test) => test(scenario))
 
@@ -37,7 +39,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     story: "each delivery of a request gets a key of its own, from a counter of the worker",
     within: 60,
     shows: /paid \d+ times/,
-    fits: ({ planned }) => !planned,
+    fits: ({ run }) => run === undefined,
     handler: (handler) => {
       let count = 0
       return (request) => {
@@ -159,7 +161,7 @@ export const mutants: ReadonlyArray<Mutant> = [
       ...cap,
       reserve: (input) =>
         Effect.gen(function*() {
-          const [report] = yield* cap.report(input.billingPeriod)
+          const report = (yield* cap.report(input.billingPeriod)).find((one) => sameScope(one, input))
           if (report === undefined || report.reservedMinor + BigInt(input.amountMinor) > report.capMinor) return yield* cap.reserve(input)
           yield* Effect.sleep(40)
           yield* cap.reserveByForce(input)
@@ -335,5 +337,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     shows: /was given the answer to/,
     takesAnyReply: true
   },
+  ...capMutants,
+  ...runMutants,
   ...besideMutants
 ]
