@@ -73,8 +73,10 @@ export const make = <I, A, E, F = E>(
 ): Effect.Effect<(input: I) => Effect.Effect<A, F>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const around = yield* Effect.context<never>()
-    // Where nobody traces, the driver would make a span for each statement all the same, for nobody.
-    const context = (yield* Tracing.isOn) ? around : Context.add(around, References.TracerEnabled, false)
+    // Where nobody traces, the driver would make a span for each statement all the same, and read the clock for it.
+    const context = (yield* Tracing.isOn)
+      ? around
+      : Context.add(Context.add(around, References.TracerEnabled, false), References.TracerTimingEnabled, false)
     const { operation } = options
     const measures = yield* Measures
     const failureOf = options.failure ?? ((_: I, error: E) => error as unknown as F)
