@@ -21,7 +21,7 @@ import { makeInWork } from "./internal/inWork.ts"
 import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
 import { Fact, holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
 import { Begun, extrasOf, nothingBegun, Standing } from "./internal/standing.ts"
-import { makeSteps } from "./internal/steps.ts"
+import { makeSteps, said } from "./internal/steps.ts"
 import { underItsRun } from "./internal/underItsRun.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
@@ -385,9 +385,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           return knowsOurKey(request) ? charged() : Effect.andThen(noteForeignKey(chargeKey), Effect.suspend(charged))
         })
 
-      const said = (outcome: ChargeOutcome) => ({ "purser.outcome": stateWord(outcome._tag) })
       return ChargePipeline.of({
-        charge: (request) => Tracing.traced("ChargePipeline.charge", whole(charge(request)), Tracing.ofCharge(request), said),
+        charge: (request) => whole("ChargePipeline.charge", charge(request), request),
         resume: (claimed) => Tracing.traced("ChargePipeline.resume", underItsRun(claimed.request, proceed(claimed)), Tracing.ofCharge(claimed.request), said),
         releaseDue: Effect.fnUntraced(function*(limit) {
           const due = yield* ledger.releaseDue(limit)
