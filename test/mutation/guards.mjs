@@ -16,7 +16,7 @@ const of = (file, tests, statements) =>
 const atomic = "two at once wait for each other at the row that they write; the lock is for the order in which they wait"
 
 export const guards = [
-  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("claimWithRoom"), books], {
+  ...of("internal/ledgerWrites.ts", [suite("PgLedger"), locked, books, suite("PgRunLedger"), suite("claimWithRoom")], {
     begin: [
       "\n  on conflict (charge_key) do nothing",
       [" and c.state = 'planned'", "", "an epoch of 0 says the same"],
@@ -28,7 +28,9 @@ export const guards = [
       [" order by c.namespace, c.billing_period, c.currency for update of c", "", atomic],
       "\n    and not c.closed",
       " and c.reserved_minor + s.amount_minor <= c.cap_minor"
-    ],
+    ]
+  }),
+  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger")], {
     claim: [
       ["      when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n        is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'\n", ""],
       "      when c.quarantine is not null then 'quarantined'\n",
@@ -128,6 +130,16 @@ export const guards = [
     postpone: [" and verdict is null"],
     purge: [["received_at < purser.now() - $1::float8 * interval '1 millisecond'", "$1::float8 is not null"], " and verdict is not null"]
   }),
+  ...of("internal/watchSql.ts", [suite("watch")], {
+    unlist: [" and resolved_at is null"],
+    unknown: ["resolved_at is null and "],
+    beginBook: [["where book_id = $1::text or booked_at", "where $1::text is not null or booked_at"], [" or booked_at < purser.now() - interval '1 day'", ""]],
+    addObjects: ["\non conflict (book_id, id) do update set charge_key = excluded.charge_key, object = excluded.object, booked_at = excluded.booked_at"],
+    booked: [["where book_id = $1::text and", "where $1::text is not null and"]],
+    withoutRow: [["where book_id = $1::text and", "where $1::text is not null and"]],
+    discardBook: [["where book_id = $1::text", "where $1::text is not null"]]
+  }),
+  ...of("internal/callSql.ts", [suite("retention")], { forget: [["where at < purser.now() - make_interval(secs => $1::float8)", "where $1::float8 is not null"]] }),
   ...of("internal/capSql.ts", [suite("stores"), suite("PgSpendCap")], {
     open: ["\n  on conflict (namespace, billing_period, currency) do nothing"],
     close: [" and not closed"],

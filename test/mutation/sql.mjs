@@ -47,6 +47,8 @@ const run = async (tests, change) => {
   const plugin = {
     name: "without-a-guard",
     enforce: "pre",
+    // What is kept of this module would be kept without its guard.
+    configureVitest: ({ defineCacheKeyGenerator }) => defineCacheKeyGenerator(({ id }) => change !== undefined && id === sources + change.file ? false : undefined),
     transform: (code, id) => {
       if (change === undefined || id !== sources + change.file) return undefined
       applied = true
@@ -58,8 +60,7 @@ const run = async (tests, change) => {
     config: false,
     watch: false,
     include: tests,
-    // What is kept of a module would be kept without its guard.
-    fsModuleCache: false,
+    fsModuleCachePath: `${root}test/mutation/node_modules/.cache/modules`,
     globalSetup: ownServer ? [`${root}test/support/postgres.global.ts`] : [],
     // What has one connection shows nothing of this, and takes its time.
     testNamePattern: "[Pp]ostgre",

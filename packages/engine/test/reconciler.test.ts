@@ -1,120 +1,11 @@
 /** What a reconciliation asks for, tells and does, over a ledger and an account that a test writes. */
 import { assert, describe, it } from "@effect/vitest"
-import {
-  type AccountCharge, type AccountPayment, type AccountReader, ChargeError, ChargeGateway, type ChargeRecord, type ChargeState, Ledger, LedgerUnavailable, LeaseLost, ProcessorAccount, RateLimited, ReconcileBook, Sightings, Succeeded
-} from "@purser/core"
-import { Effect, Layer, type Types } from "effect"
-import { TestClock } from "effect/testing"
-import { ChargePipeline } from "../src/ChargePipeline.ts"
-import { PipelineOptions, type PipelineSettings, retryPolicy } from "../src/PipelineOptions.ts"
-import { type Difference, Reconciler, type ReconcileOptions } from "../src/Reconciler.ts"
-import { charge as claimed, chargeKey, ledgerError, payment, request, requestWith, succeeded } from "./support/scripted.ts"
-
-const hourMs = 3_600_000
-const nowMs = 100 * hourMs
-const skewMs = 600_000
-const billed = { namespace: "zmq-billing", billingPeriod: request.billingPeriod }
-const identity = { chargeKey, customerId: "acme", ...billed, item: null, revision: 0, generation: 1 } as const
-const object = (more: Partial<AccountPayment> = {}): AccountPayment => ({
-  id: "pi_1", status: "succeeded", amountMinor: 1999, amountReceivedMinor: 1999, currency: "usd", stripeCustomerId: "cus_1", createdMs: 0, chargeId: null, paymentMethod: "pm_1", identity, ...more
-})
-const chargeOf = (more: Partial<AccountCharge> = {}): AccountCharge => ({
-  id: "ch_1", paymentIntentId: null, status: "succeeded", amountMinor: 1999, amountRefundedMinor: 0, currency: "usd", stripeCustomerId: "cus_1", createdMs: 0, isDisputed: false, paymentMethod: "pm_1",
-  description: null, metadata: { charge_key: chargeKey, customer_id: "acme", billing_period: "2026-07", namespace: "zmq-billing" }, ...more
-})
-const row = (state: ChargeState, more: Partial<ChargeRecord> = {}): ChargeRecord => ({
-  chargeKey, request, state, attempt: 1, generation: 1, paymentIntentId: "pi_1", outcome: state === "succeeded" ? succeeded() : null, quarantine: null, nextAttemptAtMs: null, chosenMethod: null,
-  revises: null, ...more
-})
-/** Of another customer. */
-const other = requestWith({ paymentMethod: "pm_1", customerId: "other" })
-
-interface World {
-  readonly rows?: ReadonlyArray<ChargeRecord>
-  readonly payments?: ReadonlyArray<AccountPayment>
-  readonly invoices?: ReadonlyArray<AccountPayment>
-  readonly charges?: ReadonlyArray<AccountCharge>
-  readonly ledger?: Partial<Ledger["Service"]>
-  readonly gateway?: Partial<ChargeGateway["Service"]>
-  readonly settings?: Partial<PipelineSettings>
-  readonly account?: Partial<AccountReader>
-  readonly accountOf?: (namespace: string) => string | null
-  /** Of connected accounts. */
-  readonly elsewhere?: Readonly<Record<string, ReadonlyArray<AccountPayment>>>
-  readonly resume?: ChargePipeline["Service"]["resume"]
-  /** Where to note what is asked, for a run that fails. */
-  readonly asked?: Array<string>
-}
-
-/** Runs it at a fixed time; answers the report, what was told, and what was asked for. */
-const reconciled = (world: World, options: Partial<Types.Mutable<ReconcileOptions>> = {}) => {
-  const asked = world.asked ?? []
-  const differences: Array<Difference> = []
-  const note = (line: string) => Effect.sync(() => void asked.push(line))
-  const rows = world.rows ?? []
-  const list = <A>(name: string, items: ReadonlyArray<A>) => (range: { readonly fromMs: number; readonly toMs: number }, after: string | undefined) =>
-    Effect.as(note(`${name} ${range.fromMs} ${range.toMs} ${after ?? ""}`.trim()), items.length < 2 || after !== undefined
-      ? { items: after === undefined ? items : items.slice(1), next: undefined } : { items: items.slice(0, 1), next: "first" })
-  const readerOf = (account: string | null): AccountReader => {
-    const payments = account === null ? world.payments ?? [] : world.elsewhere?.[account] ?? []
-    const at = account === null ? "" : `${account} `
-    return {
-      account,
-      payment: (id) => Effect.as(note(`${at}payment ${id}`), payments.find((one) => one.id === id)),
-      invoiceOf: () => Effect.die("not asked"), charge: () => Effect.die("not asked"), reversal: () => Effect.die("not asked"), origins: () => Effect.die("not asked"),
-      refundsOf: (id) => Effect.as(note(`refunds of ${id}`), [{ id: "re_1", kind: "refund", chargeId: id, paymentIntentId: null, amountMinor: 5, currency: "usd", status: "succeeded", reason: null, createdMs: 0, metadata: {} }]),
-      disputesOf: (id) => Effect.as(note(`disputes of ${id}`), []),
-      payments: list(`${at}payments`, payments), charges: list(`${at}charges`, account === null ? world.charges ?? [] : []), invoices: list(`${at}invoices`, world.invoices ?? []),
-      ...(account === null ? world.account : {})
-    }
-  }
-  const own = readerOf(null)
-  const ledger = Layer.effect(Ledger, Effect.map(Ledger, (memory) => Ledger.of({
-    ...memory,
-    page: (period, afterKey, limit) => Effect.as(note(`page ${period} ${afterKey.slice(0, 4)} ${limit}`.replace("  ", " ")), afterKey === "" ? rows : []),
-    find: (key) => Effect.succeed(rows.find((one) => one.chargeKey === key)),
-    namespaces: (period) => Effect.as(note(`namespaces ${period}`), ["zmq-billing"]),
-    adopt: ({ paymentIntentId, paymentMethod, request: of, worker }) => Effect.as(note(`adopt ${of.customerId} ${paymentIntentId} ${paymentMethod} ${of.paymentMethod ?? "default"} ${worker}`), claimed()),
-    takeWaiting: () => Effect.as(note("take"), claimed()),
-    ...world.ledger
-  }))).pipe(Layer.provide(Ledger.layerMemory))
-  const pipeline = Layer.succeed(ChargePipeline, ChargePipeline.of({
-    charge: () => Effect.die("nobody is asked for money"), releaseDue: () => Effect.die("not asked"),
-    resume: world.resume ?? ((charge) => Effect.as(note("resume"), new Succeeded({ chargeKey: charge.lease.chargeKey, alreadySettled: false, paymentIntentId: "pi_1", chargeId: null, amountReceivedMinor: 1999 })))
-  }))
-  const gateway = Layer.succeed(ChargeGateway, ChargeGateway.of({
-    name: "scripted", create: () => Effect.die("not asked"), find: () => Effect.die("not asked"), confirm: () => Effect.die("nobody is asked for money"), defaultPaymentMethod: () => Effect.die("not asked"),
-    retrieve: (order, id) => Effect.as(note(`retrieve ${id} ${order.generation} ${order.attempt}`), payment({ status: "succeeded" })),
-    cancel: (order, id) => Effect.as(note(`cancel ${id} ${order.generation} ${order.attempt}`), payment({ status: "canceled" })),
-    ...world.gateway
-  }))
-  const books = Layer.mergeAll(
-    Layer.effect(ReconcileBook, Effect.map(ReconcileBook, (book) => ReconcileBook.of({
-      ...book,
-      begin: (id) => Effect.andThen(note(`begin ${/^2026-07-[0-9a-f]+$/.test(id)}`), book.begin(id)),
-      discard: (id) => Effect.andThen(note("discard"), book.discard(id))
-    }))).pipe(Layer.provide(ReconcileBook.layerMemory)),
-    Layer.effect(Sightings, Effect.map(Sightings, (sightings) => Sightings.of({
-      ...sightings,
-      note: ({ chargeKey: key, id }) => note(`note ${id} ${key.slice(0, 4)}`),
-      list: ({ detail, id, reason }) => note(`list ${id} ${reason} ${detail}`),
-      unlist: (id, resolution) => Effect.as(note(`unlist ${id} ${resolution}`), true)
-    }))).pipe(Layer.provide(Sightings.layerMemory))
-  )
-  const layer = Reconciler.layerNoDeps.pipe(
-    Layer.provide(books), Layer.provide(Layer.mergeAll(
-      ledger, pipeline, gateway, PipelineOptions.layer({ worker: "w", restorePointMs: undefined, ...world.settings }),
-      Layer.succeed(ProcessorAccount, { ...own, accountOf: world.accountOf ?? (() => null), at: (account) => account === null ? own : readerOf(account) })
-    ))
-  )
-  return Effect.gen(function*() {
-    yield* TestClock.setTime(nowMs)
-    const report = yield* (yield* Reconciler).reconcile(
-      { billingPeriod: request.billingPeriod, sinceMs: hourMs, dryRun: false, ...options }, (difference) => Effect.sync(() => void differences.push(difference))
-    )
-    return { acts: asked.filter((line) => !/^(?:begin|page|namespaces|payments|charges|discard)\b/.test(line)), asked, differences, report, told: differences.map(({ detail, kind, repaired }) => [kind, detail, repaired]) }
-  }).pipe(Effect.provide(layer))
-}
+import { type AccountCharge, type AccountPayment, ChargeError, type ChargeRecord, LedgerUnavailable, LeaseLost, RateLimited } from "@purser/core"
+import { Effect } from "effect"
+import { retryPolicy } from "../src/PipelineOptions.ts"
+import type { ReconcileOptions } from "../src/Reconciler.ts"
+import { chargeOf, hourMs, identity, nowMs, object, other, reconciled, row, skewMs, type World } from "./support/reconciled.ts"
+import { charge as claimed, chargeKey, ledgerError, payment, requestWith, succeeded } from "./support/scripted.ts"
 
 const paidTwice = [object(), object({ id: "pi_2" })]
 
@@ -142,7 +33,7 @@ describe("a reconciliation", () => {
     const full = Array.from({ length: 1000 }, (_, index) => row("planned", { chargeKey: `${index}`.padStart(32, "0") as typeof chargeKey, paymentIntentId: null }))
     const pages = (length: number) => Effect.map(reconciled({ rows: full.slice(0, length) }), ({ asked, report }) => [report.rows, asked.filter((line) => line.startsWith("page"))])
     assert.deepStrictEqual(yield* pages(999), [999, ["page 2026-07 1000"]])
-    assert.deepStrictEqual(yield* pages(1000), [1000, ["page 2026-07 1000", "page 2026-07 0000 1000"]])
+    assert.deepStrictEqual(yield* pages(1000), [1000, ["page 2026-07 1000", "page 2026-07 0999 1000"]])
   }))
 
   it.effect("looks at one namespace where it is told to, in the account that it names", () => Effect.gen(function*() {
@@ -156,6 +47,7 @@ describe("a reconciliation", () => {
     assert.deepStrictEqual(one.told, [["missing_here", "the row is planned and names no object", "adopted"]])
     const both = yield* reconciled({ ...world, ledger: { namespaces: () => Effect.succeed(["zmq-billing", "apart", "apart"]) } }, { dryRun: true })
     assert.deepStrictEqual([both.report.rows, both.report.accounts, both.report.listed], [2, [null, "acct_2"], 2])
+    assert.strictEqual((yield* reconciled({ payments: [object()] }, { namespace: "apart" })).report.ours, 0)
     const none = yield* reconciled({ payments: [object({ identity: { ...identity, billingPeriod: "2026-08" } })] })
     assert.deepStrictEqual([none.report.listed, none.report.ours, none.report.foreign, none.told], [1, 0, 0, []])
   }))
@@ -204,6 +96,11 @@ describe("a difference", () => {
       objects: [{ id: "pi_1", status: "succeeded", amountMinor: 1, currency: "usd", createdMs: 0 }], detail: differences[0]!.detail, repaired: null
     }])
     assert.deepStrictEqual([report.found, report.repaired, report.remaining], [{ amount_differs: 1 }, 0, 1])
+    const anew = requestWith({ paymentMethod: "pm_1", revision: 2 })
+    const again = yield* reconciled({ rows: [row("succeeded", { request: anew, chargeKey: anew.chargeKey })], payments: [object({ amountMinor: 1, identity: { ...identity, chargeKey: anew.chargeKey } })] })
+    assert.deepStrictEqual(again.differences.map(({ revision }) => revision), [2])
+    const unowned = yield* reconciled({ payments: [object({ identity: { ...identity, chargeKey: anew.chargeKey, revision: 2 } })] })
+    assert.deepStrictEqual(unowned.differences.map(({ revision }) => revision), [2])
     const without = yield* reconciled({ payments: [object({ identity: { ...identity, item: "x", revision: null } })] })
     assert.deepStrictEqual(without.differences.map(({ chargeKey: key, customerId, item: of, ledger, revision }) => [key, customerId, of, ledger, revision]), [[chargeKey, "acme", "x", null, null]])
   }))
@@ -262,7 +159,8 @@ describe("a difference", () => {
     const words = "pi_stray is unconfirmed, and no row names it"
     const done = yield* reconciled(world)
     assert.deepStrictEqual([done.told, done.acts], [[["orphan", words, "canceled"]], ["cancel pi_stray 2 3"]])
-    assert.deepStrictEqual((yield* reconciled(world, { dryRun: true })).acts, [])
+    const dry = yield* reconciled(world, { dryRun: true })
+    assert.deepStrictEqual([dry.told, dry.acts], [[["orphan", words, "canceled"]], []])
     const young = { ...stray, createdMs: nowMs - hourMs + 1 }
     assert.deepStrictEqual((yield* reconciled({ ...world, payments: [young] })).told, [])
     assert.deepStrictEqual((yield* reconciled({ ...world, payments: [young] }, { orphanAgeMs: 1000 })).told, [["orphan", words, "canceled"]])
@@ -338,6 +236,22 @@ describe("what the ledger does not know", () => {
     let taken = false
     const { told } = yield* reconciled({ payments: paidTwice, ledger: { find: () => Effect.sync(() => taken ? row("succeeded") : undefined), adopt: () => Effect.sync(() => (taken = true, claimed())) } })
     assert.deepStrictEqual(told, [["missing_here", "the ledger has no such row", "adopted"], ["paid_twice", "another payment bears this charge key", null]])
+  }))
+
+  it.effect("is left alone where somebody is at work on it", () => Effect.gen(function*() {
+    const held = ledgerError(new LeaseLost({ operation: "settle" }))
+    const taken = yield* reconciled({ payments: [object()], resume: () => Effect.fail(held) })
+    assert.deepStrictEqual(taken.told, [["missing_here", `the ledger has no such row; left alone: ${held.message}`, null]])
+    let looks = 0
+    const stray = object({ status: "unconfirmed" })
+    const given = yield* reconciled({ payments: [stray], settings: { retry: retryPolicy({ attemptsMax: 1, backoffMs: 0, backoffMaxMs: 0 }) }, ledger: { find: () => Effect.suspend(() => looks++ === 0 ? Effect.succeed(undefined) : Effect.fail(held)) } })
+    assert.deepStrictEqual(given.told, [["orphan", `pi_1 is unconfirmed, and the ledger has no such row; left alone: ${held.message}`, null]])
+  }))
+
+  it.effect("is looked through page by page", () => Effect.gen(function*() {
+    const pages = new Map([["", { objects: [object()], next: "pi_1" }], ["pi_1", { objects: [object({ id: "pi_2", identity: { ...identity, chargeKey: other.chargeKey, customerId: "other" } })], next: undefined }]])
+    const { acts } = yield* reconciled({ book: { withoutRow: (_, after, limit) => limit === 1000 ? Effect.succeed(pages.get(after)!) : Effect.die("not asked") } })
+    assert.deepStrictEqual(acts.filter((line) => line.startsWith("adopt")).map((line) => line.split(" ")[1]), ["acme", "other"])
   }))
 
   it.effect("and is unpaid is given up where nobody else could come to use it", () => Effect.gen(function*() {

@@ -1,9 +1,12 @@
-/** What retention leaves, however old it is: runs of which something may still come, and events that nobody has dealt with. */
+/** What retention leaves, however old it is: runs of which something may still come, events that nobody has dealt with, and what is young. */
 import { assert, layer } from "@effect/vitest"
 import { type ChargeRequest, Ledger, RequiresAction, RunLedger, RunRegistry, Succeeded, WebhookInbox } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Duration, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
+import * as Calls from "../src/internal/callSql.ts"
+import { booleans, double, doubles, integer, integers, texts } from "../src/internal/params.ts"
 import { PgLedger } from "../src/PgLedger.ts"
 import { PgRetention, type RetentionAges } from "../src/PgRetention.ts"
 import { PgRunLedger } from "../src/PgRunLedger.ts"
@@ -73,6 +76,19 @@ for (const [name, database] of TestDatabase.layers) {
       const ids = Effect.map(inbox.recent(10), (events) => events.map(({ event }) => event.id).toSorted())
       assert.deepStrictEqual([(yield* retention.count({ ...none, webhooks: Duration.days(39) })).webhookEvents, yield* ids], [1, ["evt_done", "evt_due"]])
       assert.deepStrictEqual([(yield* retention.prune({ ...none, webhooks: Duration.days(39) })).webhookEvents, yield* ids], [1, ["evt_due"]])
+    }))
+
+    it.effect("leaves calls that are young, and takes no more of the old ones at once than it may", () => Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { chargeKey } = chargeFor("called", "2026-01")
+      const ages = [50, 41, 39].map((days) => days * 86_400_000)
+      yield* sql.unsafe(Calls.keep, [
+        texts(ages.map(() => chargeKey)), doubles(ages), texts(ages.map((age) => `call ${age}`)), texts(ages.map(() => "200")), texts(ages.map(() => null)), booleans(ages.map(() => false)), integers(ages.map(() => 7))
+      ])
+      const forget = Effect.andThen(
+        sql.unsafe(Calls.forget, [double(40 * 86_400), integer(1)]), sql.unsafe<{ readonly left: number }>("select count(*)::int as left from purser.processor_calls")
+      )
+      assert.deepStrictEqual([...yield* forget, ...yield* forget, ...yield* forget].map(({ left }) => left), [2, 1, 1])
     }))
   })
 }

@@ -64,6 +64,8 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
         const request = chargeFor("fresh-plan", "2011-02", { paymentMethod: null })
         yield* staged("fresh", rowsOf([request]))
         yield* book.plan("fresh")
+        const otherAmount = yield* ledger.claim(chargeFor("fresh-plan", "2011-02", { paymentMethod: null, amountMinor: 999 }), "w2")
+        assert.strictEqual(otherAmount._tag, "Conflict")
         const charge = yield* mustClaim(request)
         assert.deepStrictEqual([charge.resumed, charge.state, charge.attempt, charge.paymentMethod], [false, "claimed", 1, null])
         assert.deepStrictEqual((yield* ledger.events(request.chargeKey)).map((event) => event.to), ["planned", "claimed"])
