@@ -4,7 +4,7 @@ import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { chargeFor } from "../chargeFor.ts"
 import { StoreClock } from "../StoreClock.ts"
-import { assertTrail, claim, claimedAndAttached, declined, longMs, many, mustClaim, mustFind, period, rejected, settle, succeeded, sweep, common } from "./ledgerSteps.ts"
+import { assertTrail, attachTo, claim, claimedAndAttached, declined, longMs, many, mustClaim, mustFind, period, rejected, settle, succeeded, sweep, common } from "./ledgerSteps.ts"
 
 /** Adds the cases to a suite. */
 export const settleCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void => {
@@ -85,6 +85,14 @@ export const settleCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): voi
       yield* settle(over, succeeded(over.lease.chargeKey, "pi_over"), "pi_over")
       assert.isFalse(yield* ledger.renew({ lease: over.lease, generation: 1, paymentIntentId: "pi_over" }))
       assert.strictEqual((yield* mustFind(over.lease.chargeKey)).state, "succeeded")
+    }))
+
+  it.effect("ties no object to a charge that was refused without one", () =>
+    Effect.gen(function*() {
+      const charge = yield* mustClaim(chargeFor("refused-bare", period))
+      yield* settle(charge, rejected(charge.lease.chargeKey))
+      assert.deepStrictEqual(yield* attachTo(charge, "pi_late"), { _tag: "Lost", winnerId: null })
+      assert.strictEqual((yield* mustFind(charge.lease.chargeKey)).state, "rejected")
     }))
 
   it.effect("records nothing of another attempt", () =>
