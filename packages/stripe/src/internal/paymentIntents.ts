@@ -18,6 +18,7 @@ import { findIntent } from "./findIntent.ts"
 import { metadataOf } from "./metadata.ts"
 import { probeWith } from "./probe.ts"
 import { problemOf, reasonOf } from "./refusal.ts"
+import { shaped, type Values } from "./shapes.ts"
 import { stepKey } from "./stepKey.ts"
 
 /** Settings of the gateway. */
@@ -69,24 +70,23 @@ export const makePaymentIntents = (
     )
   }
 
+  type CreateValues = Values & { readonly key: string; readonly amount: number; readonly currency: string; readonly customer: string }
+  const askToCreate = (stripe: Stripe, { amount, currency, customer, key, ...metadata }: CreateValues) =>
+    stripe.paymentIntents.create({ amount, currency, customer, allowed_payment_method_types: [...options.paymentMethodTypes], metadata }, { idempotencyKey: key })
+
   const create = (order: GatewayOrder, keySuffix: string) => {
-    const { request } = order
-    return intentCall(askFor(client, order), "create", undefined, (stripe) =>
-      stripe.paymentIntents.create({
-        amount: request.amountMinor,
-        currency: request.currency,
-        customer: request.stripeCustomerId,
-        allowed_payment_method_types: [...options.paymentMethodTypes],
-        metadata: metadataOf(order)
-      }, { idempotencyKey: stepKey(order, "create", keySuffix) }))
+    const { amountMinor, currency, stripeCustomerId } = order.request
+    return intentCall(askFor(client, order), "create", undefined, shaped(askToCreate, {
+      key: stepKey(order, "create", keySuffix), amount: amountMinor, currency, customer: stripeCustomerId, ...metadataOf(order)
+    }))
   }
+
+  const askToConfirm = (stripe: Stripe, { id, key, method }: { readonly id: string; readonly key: string; readonly method: string }) =>
+    stripe.paymentIntents.confirm(id, { payment_method: method, off_session: true }, { idempotencyKey: key })
 
   const confirm: ChargeGateway["Service"]["confirm"] = (order, { attempt, id, keySuffix, paymentMethod }) => {
     const ask = askFor(client, order)
-    const answer = ask.call("confirm", (stripe) =>
-      stripe.paymentIntents.confirm(id, { payment_method: paymentMethod, off_session: true }, {
-        idempotencyKey: stepKey(order, `confirm:${attempt}`, keySuffix)
-      }))
+    const answer = ask.call("confirm", shaped(askToConfirm, { id, method: paymentMethod, key: stepKey(order, `confirm:${attempt}`, keySuffix) }))
     return Effect.flatMap(answer, (answer) =>
       answer.status === 200 ? paymentIn(ask, "confirm", answer.json, id, answer.requestId) : notConfirmed(ask, id, answer))
   }

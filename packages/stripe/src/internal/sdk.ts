@@ -11,8 +11,9 @@ import { Redacted, Result } from "effect"
 import type { Stripe } from "stripe"
 import type { StripeSettings } from "../StripeConfig.ts"
 import type { HttpRequest } from "./exchange.ts"
+import { makeShapes, type Written } from "./shapes.ts"
 
-/** A request that the SDK has built and that waits to be sent. */
+/** A request that waits to be sent. */
 export class Prepared implements HttpRequest {
   readonly method: string
   /** With its query. */
@@ -22,7 +23,7 @@ export class Prepared implements HttpRequest {
   /** The account in its header; "" when there is none. */
   readonly account: string
 
-  constructor(method: string, path: string, headers: HttpRequest["headers"], body: string, account: string) {
+  constructor({ body, method, path }: Written, headers: HttpRequest["headers"], account: string) {
     this.method = method
     this.path = path
     this.headers = headers
@@ -50,16 +51,13 @@ const forEver = (): Promise<never> => new Promise(silent)
 /** The SDK as it writes requests for these settings. `Sdk` is passed in because it is loaded when the layer is built, not at import. */
 export const makeSdk = (Sdk: typeof Stripe, settings: StripeSettings): Prepare => {
   let isAsking = false
-  let account: string | undefined
-  let prepared: Prepared | undefined
+  let written: Written | undefined
   const stripe = new Sdk("", {
     // The SDK asks it as the last thing before it would send, and with all that it would send. It never hears of an answer.
-    authenticator: ({ body, headers, method, path }) => {
+    authenticator: (request) => {
       if (!isAsking) throw new Error("a request outside of a call")
-      if (prepared !== undefined) throw new Error("a second request in one call")
-      headers["Authorization"] = `Bearer ${Redacted.value(settings.key)}`
-      if (account !== undefined) headers["Stripe-Account"] = account
-      prepared = new Prepared(method, path, headers, body, account ?? "")
+      if (written !== undefined) throw new Error("a second request in one call")
+      written = request
       return forEver()
     },
     httpClient: {
@@ -69,22 +67,36 @@ export const makeSdk = (Sdk: typeof Stripe, settings: StripeSettings): Prepare =
     maxNetworkRetries: 0,
     telemetry: false
   })
-  return (use, given) => {
+
+  const ask = (use: (stripe: Stripe) => PromiseLike<unknown>): Written | Refusal => {
     const { stackTraceLimit } = Error
-    account = given ?? settings.account
-    prepared = undefined
+    written = undefined
     isAsking = true
     // The SDK writes down the stack of each of its calls, for errors that go no further than here.
     Error.stackTraceLimit = 0
     const asked = Result.try(() => use(stripe))
     Error.stackTraceLimit = stackTraceLimit
     isAsking = false
-    const built: Prepared | undefined = prepared
-    prepared = undefined
+    const built: Written | undefined = written
+    written = undefined
     if (Result.isFailure(asked)) return Promise.resolve(detailOf(asked.failure))
     if (built === undefined) return Promise.resolve(asked.success).then(noRequest, detailOf)
     // It stays open; of what a call did beside its one request nothing is heard.
     asked.success.then(silent, silent)
     return built
+  }
+
+  const alike = makeShapes((use) => {
+    const built = ask(use)
+    return built instanceof Promise ? undefined : built
+  })
+
+  return (use, given) => {
+    const request = alike(use) ?? ask(use)
+    if (request instanceof Promise) return request
+    const account = given ?? settings.account
+    const headers: HttpRequest["headers"] = { ...request.headers, Authorization: `Bearer ${Redacted.value(settings.key)}` }
+    if (account !== undefined) headers["Stripe-Account"] = account
+    return new Prepared(request, headers, account ?? "")
   }
 }
