@@ -2,7 +2,7 @@
  * Deadlines of calls that may all take equally long. They come in the order in which the calls began, so that one fiber that
  * sleeps until the first of them is enough for all; a fiber for each call, as `Effect.timeout` has two, costs as much as the check of its answer.
  */
-import { Clock, Effect, type Fiber } from "effect"
+import { Clock, type Context, Effect, type Fiber } from "effect"
 
 /** One call's deadline. */
 export class Deadline {
@@ -33,21 +33,30 @@ export const makeDeadlines = (timeoutMs: number): Deadlines => {
   const watch: Effect.Effect<void> = Effect.clockWith((clock) => {
     const [first] = pending
     if (first === undefined) {
+      // In the same step as the look, so that no call begins between the two.
       watcher = undefined
       return Effect.void
     }
-    const leftMs = first.atMs - nowMs(clock)
+    const leftMs = Math.ceil(first.atMs - nowMs(clock))
     if (leftMs > 0) return Effect.andThen(Effect.sleep(leftMs), watch)
     pending.delete(first)
     first.onLate()
     return watch
   })
 
+  const watchIn = (context: Context.Context<never>): Fiber.Fiber<void> => {
+    const begun = Effect.runForkWith(context)(watch)
+    begun.addObserver(() => {
+      if (watcher === begun) watcher = undefined
+    })
+    return begun
+  }
+
   return {
     begin: (fiber, onLate) => {
       const deadline = new Deadline(nowMs(fiber.getRef(Clock.Clock)) + timeoutMs, onLate)
       pending.add(deadline)
-      watcher ??= Effect.runForkWith(fiber.context)(watch)
+      watcher ??= watchIn(fiber.context)
       return deadline
     },
     end: (deadline) => {
