@@ -4,6 +4,7 @@
  */
 import { type ChargePause, type ChargeRequest, DunningBook, type Ledger, ReconcileBook, RefundLedger, Sightings, type SpendCap, WebhookInbox } from "@purser/core"
 import { type Context, Effect, Layer, type Scope } from "effect"
+import { makeCases } from "./Cases.ts"
 import { makeHooks } from "./Hooks.ts"
 import type { Mail, OfficeShared } from "./Office.ts"
 import { makeReconciling } from "./Reconciling.ts"
@@ -19,6 +20,8 @@ export interface Beside {
   readonly calm?: Effect.Effect<void>
   /** Nothing of it is open. */
   readonly isAtRest: Effect.Effect<boolean>
+  /** What goes on for days after the storm; all other processes are given. */
+  readonly later?: (slots: ReadonlyArray<Slot>) => Effect.Effect<void, never, Scope.Scope>
   /** Everything that is wrong with it, in a world that has come to rest. */
   readonly judge: Effect.Effect<ReadonlyArray<string>>
 }
@@ -37,11 +40,13 @@ export const makeBeside = Effect.fnUntraced(function*(
   if (plan.hooks !== undefined) all.push(yield* makeHooks(offices, plan.hooks))
   if (plan.reconcile !== undefined) all.push(yield* makeReconciling(offices, plan.reconcile))
   if (plan.refunds !== undefined) all.push(yield* makeRefunding(offices, plan.refunds))
+  if (plan.dunning !== undefined) all.push(yield* makeCases(offices, plan.dunning))
   return {
     offices: all.flatMap(({ offices }) => offices),
     start: Effect.forEach(all, ({ start }) => start, { discard: true }),
     calm: Effect.forEach(all, ({ calm }) => calm ?? Effect.void, { discard: true }),
     isAtRest: Effect.map(Effect.forEach(all, ({ isAtRest }) => isAtRest), (rest) => rest.every((one) => one)),
+    later: (slots) => Effect.forEach(all, ({ later }) => later?.(slots) ?? Effect.void, { discard: true }),
     judge: Effect.map(Effect.forEach(all, ({ judge }) => judge), (found) => found.flat())
   }
 })

@@ -96,15 +96,15 @@ const refundsPlan = (rng: Rng, charges: number): ReadonlyArray<RefundWish> =>
   })
 
 const dunningPlan = (rng: Rng): DunningPlan => ({
-  waitsMs: rng.pick([[2 * minute, 20 * minute, 12 * hour], [minute, 24 * hour], [6 * hour, 30 * hour], []]),
+  waitsMs: rng.pick([[2 * minute, 20 * minute, 6 * hour], [minute, 24 * hour], [3 * hour, 15 * hour], []]),
   graceMs: rng.pick([hour, 10 * hour]),
   final: rng.pick(["cancel", "cancel", "keep"] as const),
   offers: Array.from({ length: rng.between(0, 2) }, () => ({
     customer: rng.between(1, 3),
-    atMs: rng.between(0, rng.pick([10 * minute, 40 * hour])),
+    atMs: rng.between(0, rng.pick([10 * minute, 20 * hour])),
     paymentMethod: rng.pick(["pm_card_visa", "pm_card_visa", "pm_card_visa_chargeDeclinedInsufficientFunds"])
   })),
-  deaths: Array.from({ length: rng.between(0, 3) }, () => ({ atMs: rng.between(0, 40 * hour), downMs: rng.pick([minute, 2 * hour]) }))
+  deaths: Array.from({ length: rng.between(0, 3) }, () => ({ atMs: rng.between(0, 20 * hour), downMs: rng.pick([minute, 2 * hour]) }))
 })
 
 const restorePlan = (rng: Rng): RestorePlan => {
@@ -121,7 +121,7 @@ const restorePlan = (rng: Rng): RestorePlan => {
 export const besideOf = (seed: string, { charges, idempotency }: Pick<Scenario, "charges" | "idempotency">): BesidePlan => {
   const rng = (name: string) => rngOf(seed).branch(name)
   const share = rng("beside")
-  const isDrawn = { hooks: share.chance(0.2), reconcile: share.chance(0.15), refunds: share.chance(0.15), dunning: share.chance(0.1), restore: share.chance(0.12) }
+  const isDrawn = { hooks: share.chance(0.2), reconcile: share.chance(0.15), refunds: share.chance(0.15), dunning: share.chance(0.07), restore: share.chance(0.12) }
   // A refund is one call: between a call that is on its way and a second refund nothing stands but its key.
   const refunds = isDrawn.refunds && idempotency
   return {

@@ -42,6 +42,8 @@ export interface Mutant {
   readonly reconciling?: (engine: Context.Context<Engine>, tools: Tools) => Context.Context<Engine>
   /** What those who refund work with. */
   readonly refunding?: (engine: Context.Context<Engine>, tools: Tools) => Context.Context<Engine>
+  /** What dunning works with. */
+  readonly dunning?: (engine: Context.Context<Engine>, tools: Tools) => Context.Context<Engine>
   readonly saysRoomAnyway?: boolean
   readonly takesUndoneForDone?: boolean
   readonly takesAnyReply?: boolean

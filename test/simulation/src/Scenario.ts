@@ -125,6 +125,14 @@ const withDebit = (rng: Rng, charges: ReadonlyArray<PlannedCharge>): ReadonlyArr
   return paymentMethod === null ? charges : charges.with(one, { ...charges[one]!, paymentMethod })
 }
 
+/** Charges with which what goes on beside them has something to do. */
+const dueOf = (seed: string, charges: ReadonlyArray<PlannedCharge>, { dunning, hooks }: BesidePlan, gateway: Scenario["gateway"]): ReadonlyArray<PlannedCharge> => {
+  const withDebits = hooks === undefined || gateway !== "payment_intents" ? charges : withDebit(rngOf(seed).branch("debit"), charges)
+  if (dunning === undefined) return withDebits
+  const one = rngOf(seed).branch("decline").between(0, charges.length - 1)
+  return withDebits.with(one, { ...withDebits[one]!, paymentMethod: "pm_card_visa_chargeDeclinedInsufficientFunds" })
+}
+
 /** What leaves Stripe in doubt for longer than it keeps keys is the open case of one-call charges: not for them. */
 const stripeAction = (rng: Rng, gateway: Scenario["gateway"]): FaultAction => {
   const at = rng.pick(["before", "during", "after"] as const)
@@ -262,7 +270,7 @@ export const scenarioOf = (seed: string): Scenario => {
   const everyFault = [...Array.from({ length: faults.between(1, stormy) }, (_, index) => faultOf(faults.branch(String(index)), world)), ...addedFaults(seed)]
   const idempotency = gateway !== "payment_intents" || rng.chance(0.75)
   const beside = besideOf(seed, { charges: asked, idempotency })
-  const due = beside.hooks === undefined || gateway !== "payment_intents" ? asked : withDebit(rngOf(seed).branch("debit"), asked)
+  const due = dueOf(seed, asked, beside, gateway)
   const scopes = scopesOf(seed, beside.reconcile !== undefined)
   const charges = underCaps(seed, scopes, due)
   everyFault.push(...besideFaults(seed, beside), ...(beside.refunds === undefined ? [] : refundFaults(rngOf(seed).branch("refund faults"))))

@@ -9,6 +9,7 @@ import { chargeFor } from "@purser/testkit"
 import { Context, Effect, Layer } from "effect"
 import { audit } from "./Auditor.ts"
 import { makeBeside } from "./Beside.ts"
+import { dunningSettings } from "./Cases.ts"
 import { endpoint } from "./Hooks.ts"
 import { judge, mayBeAbsent, type Told } from "./Judge.ts"
 import { Kernel, Stuck } from "./Kernel.ts"
@@ -145,6 +146,7 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   yield* sim.faults.release
   yield* sim.rollForward
   yield* Effect.sleep(60_000)
+  yield* beside.later?.(slots) ?? Effect.void
   yield* untilSettled
   violations.push(
     ...network.violations,
@@ -186,7 +188,8 @@ const weather = Effect.fnUntraced(function*(
 /** Runs a scenario. What breaks the world itself is a violation too. */
 export const runScenario = async (scenario: Scenario, mutant?: Mutant, isTold = false): Promise<Verdict> => {
   const kernel = new Kernel(rngOf(scenario.seed).branch("kernel"), {
-    PURSER_SWEEP_INTERVAL: "20 seconds", PURSER_RUN_PAUSE: "15 seconds", PURSER_RUN_PAGE: "2", PURSER_WEBHOOK_INTERVAL: "60 seconds"
+    PURSER_SWEEP_INTERVAL: "20 seconds", PURSER_RUN_PAUSE: "15 seconds", PURSER_RUN_PAGE: "2", PURSER_WEBHOOK_INTERVAL: "60 seconds",
+    ...dunningSettings(scenario.beside.dunning)
   })
   return kernel.run(Effect.scoped(world(kernel, scenario, mutant, isTold)), stepsMax).catch((error: unknown): Verdict => ({
     violations: [error instanceof Stuck ? `stuck: ${error.message}` : `broken: ${error instanceof Error ? error.stack : String(error)}`],

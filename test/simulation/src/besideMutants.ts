@@ -1,5 +1,6 @@
 /** Planted bugs of what goes on beside the charging: webhooks, reconciliation, refunds, dunning, a restored store. */
-import { type ChargeRecord, Ledger, ReconcileBook, RefundGateway, RefundLedger, Succeeded } from "@purser/core"
+import { type ChargeRecord, ChargeRequest, Declined, DunningBook, Ledger, ReconcileBook, RefundGateway, RefundLedger, Succeeded } from "@purser/core"
+import { ChargePipeline } from "@purser/engine"
 import { Context, Effect, Layer, Result } from "effect"
 import type { BesidePlan } from "./BesidePlan.ts"
 import type { Mutant } from "./Mutant.ts"
@@ -142,6 +143,50 @@ export const besideMutants: ReadonlyArray<Mutant> = [
             }
           }),
         extend: (lease) => Effect.map(book.extend(lease), () => true)
+      })
+    }
+  },
+  {
+    name: "dunning attempt with a new identity",
+    story: "a declined charge is given up, and asked for again as another item",
+    within: 600,
+    shows: /was never asked for/,
+    fits: has("dunning"),
+    dunning: (engine, { cap, ledger }) => {
+      const pipeline = Context.get(engine, ChargePipeline)
+      return Context.add(engine, ChargePipeline, {
+        ...pipeline,
+        charge: (request) =>
+          Effect.gen(function*() {
+            const paymentMethod = (yield* ledger.find(request.chargeKey))?.chosenMethod ?? request.paymentMethod
+            const taken = yield* ledger.claim(request, "dunning")
+            if (taken._tag === "Claimed") {
+              const { attempt, lease, paymentIntentId } = taken.charge
+              yield* ledger.settle({
+                lease, attempt, paymentIntentId,
+                outcome: new Declined({
+                  chargeKey: request.chargeKey, alreadySettled: false, paymentIntentId: paymentIntentId ?? "", code: "card_declined", declineCode: null, adviceCode: null, declinedChargeId: null,
+                  detail: "asked for as another item"
+                })
+              })
+            }
+            yield* Effect.ignore(cap.release(request.chargeKey, 1000))
+            return yield* pipeline.charge(new ChargeRequest({ ...request, item: `${request.item ?? "item"}_again` as never, ...(paymentMethod === undefined ? {} : { paymentMethod }) }))
+          })
+      })
+    }
+  },
+  {
+    name: "dunning before its time",
+    story: "what was declined is asked for again before its day has come",
+    within: 600,
+    shows: /was asked for .* ms after its decline/,
+    fits: has("dunning"),
+    dunning: (engine) => {
+      const book = Context.get(engine, DunningBook)
+      return Context.add(engine, DunningBook, {
+        ...book,
+        look: (caseId, step) => Effect.map(book.look(caseId, step), (view) => view === undefined || view.dueInMs === null ? view : { ...view, dueInMs: view.dueInMs - 50_000 })
       })
     }
   }
