@@ -51,7 +51,7 @@ export const guards = [
       [" and c.state = 'attached' and coalesce(", " and coalesce("],
       [" and coalesce(c.attached_payment_method, c.chosen_payment_method, c.payment_method) is null", ""],
       ["when c.lease_epoch = i.epoch and c.state = 'claimed'", "when c.state = 'claimed'"],
-      [" and c.state = 'claimed'", "", "what has no object and this generation was looked at by `attachFirst`, and is not claimed"],
+      [" and c.state = 'claimed' and c.payment_intent_id is null", " and c.payment_intent_id is null"],
       [" and c.payment_intent_id is null and", " and", "what is claimed has none"],
       [" and c.generation = i.generation then 'free'", " then 'free'"],
       " and c.event_seq = f.event_seq"
@@ -94,7 +94,7 @@ export const guards = [
     takeExpired: [
       "c.lease_until <= (select now from t) and ",
       [" and c.quarantine is null", "", "what is put aside has no lease that could run out"],
-      " and c.state in ${held}",
+      [" and c.state in ${held}", "", "what is not in work has no lease that could run out"],
       " for update skip locked",
       " skip locked"
     ],

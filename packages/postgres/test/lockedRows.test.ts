@@ -164,6 +164,13 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     assert.deepStrictEqual([...moved, (yield* find(charge.lease.chargeKey)).attempt], [1, 0, 2])
   }))
 
+  it.effect("no paid charge is reopened, whatever is asked for", () => Effect.gen(function*() {
+    const ledger = yield* Ledger
+    const charge = yield* attached(chargeFor("reopened-paid", "2026-11"))
+    yield* ledger.settle(paid(charge))
+    assert.strictEqual(yield* ledger.reopen({ chargeKeys: [charge.lease.chargeKey], from: ["succeeded"] as never, actor: "ada", reason: "again" }), 0)
+  }))
+
   it.effect("of two payments found for one row one is taken into it", () => Effect.gen(function*() {
     const { ours, theirs } = yield* both
     const charge = yield* claim(chargeFor("adopted", "2026-11"))

@@ -43,7 +43,8 @@ export const actCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void =
       yield* attachTo(charges[3]!, "pi_paid")
       yield* settle(charges[3]!, succeeded(keys[3]!, "pi_paid"), "pi_paid")
       const act = { chargeKeys: keys, actor: "ada", reason: "new card" }
-      assert.strictEqual(yield* ledger.reopen({ ...act, from: ["declined"] }), 2)
+      assert.strictEqual(yield* ledger.reopen({ ...act, from: ["declined"], attempt: 2 }), 0)
+      assert.strictEqual(yield* ledger.reopen({ ...act, from: ["declined"], attempt: 1 }), 2)
       assert.strictEqual(yield* ledger.reopen({ ...act, from: ["declined", "rejected"] }), 1)
       assert.strictEqual(yield* ledger.reopen({ ...act, from: ["declined", "rejected"] }), 0)
       const records = yield* Effect.forEach(keys, mustFind)
