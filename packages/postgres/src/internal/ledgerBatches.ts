@@ -108,7 +108,7 @@ const claimColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => [
 ]
 
 const Keys = Schema.NullOr(Schema.Array(Schema.String))
-const decodeBegun = decodeRows(Schema.Struct({ roomy: Keys, bare: Keys, now_ms: Schema.NullOr(Schema.Finite) }))
+const decodeBegun = decodeRows(Schema.Struct({ begun: Keys, roomy: Keys, now_ms: Schema.Finite }))
 
 class FirstLease implements Lease {
   readonly chargeKey: ChargeKey
@@ -177,9 +177,9 @@ export const begin = (sql: SqlClient.SqlClient, leaseMs: number) => {
       decodeBegun
     )).pipe(Effect.map(([row]) => {
       const nowMs = row?.now_ms ?? 0
+      const claimed = new Set(row?.begun ?? [])
       const roomy = new Set(row?.roomy ?? [])
-      const bare = new Set(row?.bare ?? [])
-      return inputs.map((input) => roomy.has(input.chargeKey) ? begun(input, leaseMs, nowMs, true) : bare.has(input.chargeKey) ? begun(input, leaseMs, nowMs, false) : undefined)
+      return inputs.map((input) => claimed.has(input.chargeKey) ? begun(input, leaseMs, nowMs, roomy.has(input.chargeKey)) : undefined)
     }))
   return (inputs: ReadonlyArray<ClaimInput>) => {
     const room = inputs.every(({ extras }) => extras?.room === true)

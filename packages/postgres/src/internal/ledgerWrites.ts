@@ -6,7 +6,7 @@
  * input with the row as the statement's snapshot shows it (a lateral probe, so that a batch stays a row of index probes
  * whatever the planner believes about sizes), and the verdict on it. `u`: the rows that move, by compare-and-set on
  * `event_seq`, which every move raises. A row that changed between snapshot and write is answered with `again`, and the
- * caller asks anew. Times are the database's: `purser.now()`, read once.
+ * caller asks anew. Times are the database's: `purser.now()`, which is the same throughout a statement.
  *
  * Nearly every claim is a first one, nearly every object the first of its charge, and nearly every settlement a payment of the
  * attached object by its holder. `begin`, `attachFirst` and `settlePaid` are for these: no look before the write, since the
@@ -37,10 +37,10 @@ const scope = `namespace, billing_period, currency`
  * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals,
  * objects, methods of the objects, whether to take room. First claims of identities without a revision: a new row, or a planned one that
  * nobody has had. With an object the charge is attached at once; room is taken where all that a batch asks of a cap fits. The
- * locks of the caps come last, in the order in which `purser.reserve` takes them. Answers the keys that were claimed, apart
- * for those with room and those without.
+ * locks of the caps come last, in the order in which `purser.reserve` takes them. Answers the keys that were claimed, and those
+ * of them that have room.
  */
-export const begin = `with ${clock},
+export const begin = `with
 i as materialized (
   select i.*, case when object is null then 'claimed' else 'attached' end as next
   from unnest(${claims}, $14::text[], $15::text[]) as i(${claimed}, object, object_method)
@@ -51,15 +51,17 @@ n as (
     payment_method, allow_future, state, payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
     planned_at, updated_at)
   select i.charge_key, i.namespace, i.customer_id, i.billing_period, i.item, i.amount_minor, i.currency, i.stripe_customer_id,
-    i.payment_method, i.allow_future, i.next, i.object, i.object_method, i.worker, 1, t.now + $12::float8 * interval '1 millisecond', t.now, t.now, t.now
-  from i cross join t order by i.charge_key
+    i.payment_method, i.allow_future, i.next, i.object, i.object_method, i.worker, 1, purser.now() + $12::float8 * interval '1 millisecond', purser.now(),
+    purser.now(), purser.now()
+  from i order by i.charge_key
   on conflict (charge_key) do nothing
   returning charge_key
 ),
 p as (
   update purser.charges c set state = i.next, payment_intent_id = i.object, attached_payment_method = i.object_method, lease_worker = i.worker,
-    lease_epoch = 1, lease_until = t.now + $12::float8 * interval '1 millisecond', first_claimed_at = t.now, event_seq = c.event_seq + 1, updated_at = t.now
-  from (select i.* from i left join n using (charge_key) where n.charge_key is null and ${few} order by i.charge_key) i, t
+    lease_epoch = 1, lease_until = purser.now() + $12::float8 * interval '1 millisecond', first_claimed_at = purser.now(), event_seq = c.event_seq + 1,
+    updated_at = purser.now()
+  from (select i.* from i left join n using (charge_key) where n.charge_key is null and ${few} order by i.charge_key) i
   where c.charge_key = i.charge_key and c.state = 'planned' and c.lease_epoch = 0 and c.revision = 0 and c.quarantine is null
     and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
       is not distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method)
@@ -70,11 +72,11 @@ o as materialized (
   from (select charge_key, 1 as event_seq, null::text as from_state from n union all select charge_key, event_seq, 'planned' from p) w
   join i using (charge_key)
 ),
-e as (${writeEvents("o cross join t", "charge_key, event_seq, now, from_state, next, worker, 1, object, principal", ", principal")} returning 1),
+e as (${writeEvents("o", "charge_key, event_seq, purser.now(), from_state, next, worker, 1, object, principal", ", principal")} returning 1),
 s as (
   select ${scope}, sum(amount_minor)::bigint as amount_minor, count(*) as reservations
-  from o cross join (select count(*) as written from e) first where $16::boolean and first.written >= 0
-  group by ${scope} order by ${scope}
+  from o where $16::boolean and (select count(*) from e) >= 0
+  group by ${scope}
 ),
 l as materialized (
   select c.namespace, c.billing_period, c.currency, s.amount_minor, s.reservations
@@ -89,11 +91,10 @@ k as (
 ),
 r as (
   insert into purser.cap_reservations (charge_key, ${scope}, attempt, amount_minor, reserved_at)
-  select o.charge_key, ${scope}, 1, o.amount_minor, t.now from o join k using (${scope}) cross join t order by o.charge_key
+  select o.charge_key, ${scope}, 1, o.amount_minor, purser.now() from o join k using (${scope}) order by o.charge_key
+  returning charge_key
 )
-select array_agg(o.charge_key) filter (where k.namespace is not null) as roomy, array_agg(o.charge_key) filter (where k.namespace is null) as bare,
-  ${epochMs("max(t.now)")} as now_ms
-from o cross join t left join k using (${scope})`
+select (select array_agg(charge_key) from o) as begun, (select array_agg(charge_key) from r) as roomy, ${epochMs("purser.now()")} as now_ms`
 
 /**
  * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals, revisions.
@@ -148,7 +149,7 @@ select f.charge_key,
 from f cross join t left join w on w.charge_key = f.charge_key`
 
 /** keys, workers, epochs, generations, payment intents, methods. Objects for charges that have none, by their holders; answers the keys that moved. */
-export const attachFirst = `with ${clock},
+export const attachFirst = `with
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[])
     as i(charge_key, worker, epoch, generation, payment_intent_id, payment_method)
@@ -156,12 +157,12 @@ i as materialized (
 ),
 u as (
   update purser.charges c set state = 'attached', payment_intent_id = i.payment_intent_id, attached_payment_method = i.payment_method,
-    event_seq = c.event_seq + 1, updated_at = t.now
-  from (select * from i where ${few}) i, t
+    event_seq = c.event_seq + 1, updated_at = purser.now()
+  from (select * from i where ${few}) i
   where c.charge_key = i.charge_key and c.state = 'claimed' and c.payment_intent_id is null and c.lease_epoch = i.epoch and c.generation = i.generation
-  returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, i.worker, t.now
+  returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, i.worker
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, 'claimed', 'attached', worker, attempt, payment_intent_id")})
+e as (${writeEvents("u", "charge_key, event_seq, purser.now(), 'claimed', 'attached', worker, attempt, payment_intent_id")})
 select array_agg(charge_key) as moved from u`
 
 /** keys, workers, epochs, generations, payment intents, methods. The same object again freezes a method where there is none yet. */
@@ -195,7 +196,7 @@ select f.charge_key, f.kept_id,
 from f left join u on u.charge_key = f.charge_key`
 
 /** keys, workers, epochs, attempts, payment intents, charge ids, received. Payments of attached objects by their holders; answers the keys that moved. */
-export const settlePaid = `with ${clock},
+export const settlePaid = `with
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::bigint[])
     as i(charge_key, worker, epoch, attempt, intent_id, charge_id, received_minor)
@@ -204,12 +205,13 @@ i as materialized (
 u as (
   update purser.charges c set state = 'succeeded', outcome_payment_intent_id = i.intent_id, charge_id = i.charge_id, received_minor = i.received_minor,
     outcome_code = null, outcome_decline_code = null, outcome_detail = null, outcome_advice_code = null, next_attempt_at = null,
-    release_due = false, dunning_due = false, lease_until = null, settled_at = t.now, event_seq = c.event_seq + 1, updated_at = t.now
-  from (select * from i where ${few}) i, t
+    release_due = false, dunning_due = false, lease_until = null, settled_at = purser.now(), event_seq = c.event_seq + 1,
+    updated_at = purser.now()
+  from (select * from i where ${few}) i
   where c.charge_key = i.charge_key and c.state = 'attached' and c.lease_epoch = i.epoch and c.attempt = i.attempt
-  returning c.charge_key, c.event_seq, c.attempt, i.worker, t.now
+  returning c.charge_key, c.event_seq, c.attempt, i.worker
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, 'attached', 'succeeded', worker, attempt, null")})
+e as (${writeEvents("u", "charge_key, event_seq, purser.now(), 'attached', 'succeeded', worker, attempt, null")})
 select array_agg(charge_key) as moved from u`
 
 /**
