@@ -4,6 +4,7 @@
  */
 import type { ChargeKey, ClaimedCharge, Ledger } from "@purser/core"
 import { Clock, Effect } from "effect"
+import type { Backup } from "./Restored.ts"
 
 interface Held {
   readonly epoch: number
@@ -15,8 +16,9 @@ interface Held {
 const leaseMs = 15_000
 
 /** The ledger, watched. */
-export const audit = (ledger: Ledger["Service"], violations: Array<string>): Ledger["Service"] => {
+export const audit = (ledger: Ledger["Service"], violations: Array<string>, backup?: Backup): Ledger["Service"] => {
   const held = new Map<ChargeKey, Held>()
+  backup?.onRestore.push(() => held.clear())
   const now = Clock.currentTimeMillis
   const take = (charge: ClaimedCharge, act: string, mayInterrupt: boolean) =>
     Effect.map(now, (nowMs) => {

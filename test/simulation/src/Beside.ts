@@ -9,13 +9,25 @@ import { makeHooks } from "./Hooks.ts"
 import type { Mail, OfficeShared } from "./Office.ts"
 import { makeReconciling } from "./Reconciling.ts"
 import { makeRefunding } from "./Refunding.ts"
+import { makeRestored } from "./Restored.ts"
 import type { Slot } from "./Slot.ts"
 import type { Shared } from "./Worker.ts"
+
+/** Who else is in the world. */
+export interface Everybody {
+  readonly slots: ReadonlyArray<Slot>
+  /** All that was ever wanted is asked for again. */
+  readonly askAgain: Effect.Effect<void, never, Scope.Scope>
+  /** What clients were told is no news of what is recorded now, but for payments. */
+  readonly forget: () => void
+}
 
 /** One thing that goes on. */
 export interface Beside {
   readonly offices: ReadonlyArray<Slot>
   readonly start: Effect.Effect<void, never, Scope.Scope>
+  /** Once everybody is there. */
+  readonly begin?: (everybody: Everybody) => Effect.Effect<void, never, Scope.Scope>
   /** The storm is over: what its faults held back goes on. */
   readonly calm?: Effect.Effect<void>
   /** Nothing of it is open. */
@@ -41,9 +53,11 @@ export const makeBeside = Effect.fnUntraced(function*(
   if (plan.reconcile !== undefined) all.push(yield* makeReconciling(offices, plan.reconcile))
   if (plan.refunds !== undefined) all.push(yield* makeRefunding(offices, plan.refunds))
   if (plan.dunning !== undefined) all.push(yield* makeCases(offices, plan.dunning))
+  if (plan.restore !== undefined && shared.backup !== undefined) all.push(yield* makeRestored(offices, shared.backup, plan.restore))
   return {
     offices: all.flatMap(({ offices }) => offices),
     start: Effect.forEach(all, ({ start }) => start, { discard: true }),
+    begin: (everybody) => Effect.forEach(all, ({ begin }) => begin?.(everybody) ?? Effect.void, { discard: true }),
     calm: Effect.forEach(all, ({ calm }) => calm ?? Effect.void, { discard: true }),
     isAtRest: Effect.map(Effect.forEach(all, ({ isAtRest }) => isAtRest), (rest) => rest.every((one) => one)),
     later: (slots) => Effect.forEach(all, ({ later }) => later?.(slots) ?? Effect.void, { discard: true }),

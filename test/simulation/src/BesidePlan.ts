@@ -108,7 +108,7 @@ const dunningPlan = (rng: Rng): DunningPlan => ({
 })
 
 const restorePlan = (rng: Rng): RestorePlan => {
-  const savedAtMs = rng.between(0, rng.pick([2000, 3 * minute]))
+  const savedAtMs = rng.between(0, rng.pick([200, 200, 2000, minute]))
   return {
     savedAtMs,
     restoredAtMs: savedAtMs + rng.between(1, rng.pick([5000, 4 * minute])),

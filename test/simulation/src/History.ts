@@ -17,6 +17,10 @@ const moves: Record<ChargeState, ReadonlyArray<ChargeState>> = {
   canceled: ["succeeded"]
 }
 
+/** A payment that the ledger did not know is taken into a row that names no object. */
+const isAdoption = (from: ChargeState, { detail, to }: ChargeEvent) =>
+  to === "processing" && detail?.startsWith("paid at the processor as ") === true && (from === "planned" || from === "claimed" || from === "declined" || from === "rejected")
+
 const trailProblems = (record: ChargeRecord, events: ReadonlyArray<ChargeEvent>): ReadonlyArray<string> => {
   const problems: Array<string> = []
   let state = null as ChargeState | null
@@ -24,7 +28,7 @@ const trailProblems = (record: ChargeRecord, events: ReadonlyArray<ChargeEvent>)
   for (const [index, event] of events.entries()) {
     if (event.sequence !== index + 1) problems.push(`line ${event.sequence} of the trail stands at ${index + 1}`)
     if (event.from !== state) problems.push(`line ${event.sequence} goes on from ${event.from}, after ${state}`)
-    if (state !== null && event.to !== state && !moves[state].includes(event.to)) problems.push(`${state} may not become ${event.to}`)
+    if (state !== null && event.to !== state && !moves[state].includes(event.to) && !isAdoption(state, event)) problems.push(`${state} may not become ${event.to}`)
     if (event.attempt < attempt) problems.push(`attempt ${event.attempt} follows attempt ${attempt}`)
     state = event.to
     attempt = event.attempt

@@ -71,11 +71,12 @@ export const stripeOf = <A>(
   }).pipe(Effect.orDie)
 
 /** The settings of a process. */
-export const optionsOf = ({ scenario }: Shared, process: Process) =>
+export const optionsOf = ({ backup, scenario }: Shared, process: Process) =>
   PipelineOptions.layer({
     worker: process.name,
     retry: retryPolicy({ attemptsMax: 4, backoffMs: 250, backoffMaxMs: 8000 }),
     handBackMs: 5000,
     pollMs: scenario.beside.hooks?.pollMs ?? 300_000,
-    outageAfter: scenario.outageAfter
+    outageAfter: scenario.outageAfter,
+    restorePointMs: backup?.restorePointMs
   })

@@ -12,6 +12,7 @@ import type { Kernel } from "./Kernel.ts"
 import type { Mutant, Tools } from "./Mutant.ts"
 import type { Network } from "./Network.ts"
 import type { Process } from "./Process.ts"
+import type { Backup } from "./Restored.ts"
 import type { Scenario } from "./Scenario.ts"
 import { Slot } from "./Slot.ts"
 import { capOf, ledgerOf } from "./Store.ts"
@@ -31,6 +32,8 @@ export interface Shared {
   readonly mutant: Mutant | undefined
   readonly tools: Tools
   readonly violations: Array<string>
+  /** Where the store goes back. */
+  readonly backup: Backup | undefined
   /** A person has all that was declined tried again. */
   readonly retryByPerson: (paymentMethod: string | null) => Effect.Effect<void>
 }

@@ -16,6 +16,7 @@ import { Kernel, Stuck } from "./Kernel.ts"
 import type { Mutant } from "./Mutant.ts"
 import { Network } from "./Network.ts"
 import type { Mail } from "./Office.ts"
+import { Backup } from "./Restored.ts"
 import { rngOf } from "./Rng.ts"
 import { makeRun } from "./Runs.ts"
 import { type PlannedCharge, type Scenario, stormMs } from "./Scenario.ts"
@@ -56,7 +57,8 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     Layer.provideMerge(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, ChargePause.layerMemory, RunRegistry.layerMemory, RunStash.layerMemory))
   ))
   const ledger = Context.get(stores, Ledger)
-  const cap = Context.get(stores, SpendCap)
+  const backup = scenario.beside.restore === undefined ? undefined : new Backup(ledger, Context.get(stores, SpendCap))
+  const cap = backup?.cap ?? Context.get(stores, SpendCap)
   const mail: Mail = { receive: () => Effect.succeed(503) }
   const sim = yield* StripeSim.makeInProcess({
     idempotency: scenario.idempotency,
@@ -77,9 +79,9 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   const register = Context.get(stores, RunRegistry)
   const tools = { rng: rng.branch("mutant"), ledger, cap, sim, register }
   const shared: Shared = {
-    retryByPerson, kernel, storm, scenario, network, sim, mutant, violations, tools,
+    retryByPerson, kernel, storm, scenario, network, sim, mutant, violations, tools, backup,
     // What all processes write to, with its bugs and its auditor.
-    ledger: audit(mutant?.ledger?.(tools) ?? ledger, violations),
+    ledger: audit(mutant?.ledger?.(tools) ?? ledger, violations, backup),
     cap: mutant?.cap?.(tools) ?? cap,
     pause: Context.get(stores, ChargePause)
   }
@@ -114,6 +116,12 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     for (const { atMs, client: from } of planned.asked) yield* Effect.forkChild(Effect.delay(ask(from, requests[index]!, planned.once), atMs))
   }
   if (run !== undefined) yield* run.begin
+  const paid = ({ outcome }: Told) => outcome._tag === "Succeeded"
+  yield* beside.begin?.({
+    slots,
+    askAgain: Effect.forEach(requests, (request, index) => Effect.forkScoped(ask(index % scenario.clients, request, false)), { discard: true }),
+    forget: () => void told.splice(0, told.length, ...told.filter(paid))
+  }) ?? Effect.void
   yield* weather(storm, workers, slots, network, retryByPerson)
 
   yield* Effect.sleep(Math.max(2 * stormMs, ...storm.of("night").map(({ atMs, forMs }) => atMs + forMs + stormMs)))

@@ -189,5 +189,13 @@ export const besideMutants: ReadonlyArray<Mutant> = [
         look: (caseId, step) => Effect.map(book.look(caseId, step), (view) => view === undefined || view.dueInMs === null ? view : { ...view, dueInMs: view.dueInMs - 50_000 })
       })
     }
+  },
+  {
+    name: "restored ledger without a restore point",
+    story: "a ledger that has forgotten payments is charged from as if it had not",
+    within: 1500,
+    shows: /paid 2 times/,
+    fits: has("restore"),
+    forgetsRestorePoint: true
   }
 ]
