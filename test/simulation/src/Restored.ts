@@ -11,6 +11,7 @@ import type { RestorePlan } from "./BesidePlan.ts"
 import { isTight } from "./Caps.ts"
 import { startMs } from "./Kernel.ts"
 import { Office, type OfficeShared } from "./Office.ts"
+import { isRetried } from "./Scenario.ts"
 
 type CapShape = SpendCap["Service"]
 type Rows = NonNullable<ReturnType<typeof memoryRows.get>>
@@ -76,8 +77,8 @@ export class Backup {
 /** How the store goes back, and how all go on. */
 export const makeRestored = Effect.fnUntraced(function*(shared: OfficeShared, backup: Backup, plan: RestorePlan) {
   const { kernel, mutant, requests, scenario, storm } = shared
-  // Where room is short, what was paid has to be known before anybody asks for room.
-  const isReconciled = plan.reconciled || isTight(scenario)
+  // Where room is short, what was paid has to be known before anybody asks for room; and nobody asks anew for what a person had retried.
+  const isReconciled = plan.reconciled || isTight(scenario) || isRetried(scenario)
   const office: Office<Reconciler> = new Office("restoring", shared, { layer: Reconciler.layerNoDeps })
   const atMs = (ms: number) => Effect.suspend(() => Effect.sleep(Math.max(0, startMs + ms - kernel.nowMs)))
   const sinceMs = startMs + plan.savedAtMs - marginMs
