@@ -11,6 +11,7 @@ import {
 } from "@purser/core"
 import { Config, Context, Duration, Effect, Layer, Stream } from "effect"
 import { compareRows } from "./CompareRows.ts"
+import type { DispatchError } from "./DispatchError.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
 import { makeDispatch } from "./internal/dispatchRows.ts"
 import { rowsInBook } from "./internal/rowsInBook.ts"
@@ -69,10 +70,13 @@ export class BillingRun extends Context.Service<BillingRun, {
   /**
    * Submits all rows that are still to be charged, again and again while some stay open, until none is or until nothing
    * has been settled for `PURSER_RUN_PATIENCE`. Answers the run's own account from the ledger.
+   *
+   * A row that was answered by an outcome is not submitted again. Where the ledger has nothing of such an answer, or every attempt was
+   * refused, it fails with that, and the rows are as the ledger has them.
    */
-  readonly dispatch: (input: DispatchInput) => Effect.Effect<ReadonlyArray<RunStateTotal>, LedgerError>
+  readonly dispatch: (input: DispatchInput) => Effect.Effect<ReadonlyArray<RunStateTotal>, LedgerError | DispatchError>
   /** Submits the rows of some lines that are still to be charged, once each. Ends early when nothing has been settled for `PURSER_RUN_PATIENCE`. */
-  readonly dispatchLines: (input: DispatchLines) => Effect.Effect<void, LedgerError>
+  readonly dispatchLines: (input: DispatchLines) => Effect.Effect<void, LedgerError | DispatchError>
   /** Rows that are read at a time, `PURSER_RUN_PAGE`. */
   readonly pageSize: number
 }>()("@purser/engine/BillingRun") {
@@ -153,7 +157,8 @@ export class BillingRun extends Context.Service<BillingRun, {
       })
 
       const dispatch = Effect.fn("BillingRun.dispatch")(function*(input: DispatchInput) {
-        const summary = yield* untilSettled(input)
+        const summary = yield* Effect.tapError(untilSettled(input), (error) =>
+          error._tag === "DispatchError" ? waitForBook(book.finish(input.runId, "stopped")) : Effect.void)
         if (input.stop?.isStopped() !== true) yield* waitForBook(book.finish(input.runId, "finished"))
         return summary
       })

@@ -8,6 +8,7 @@
 import { goneOnWith, isRunOver, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunState, type RunStateTotal } from "@purser/core"
 import { Cause, Clock, type Config, Context, Duration, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import { BillingRun } from "./BillingRun.ts"
+import type { DispatchError } from "./DispatchError.ts"
 import { followStop } from "./internal/runControl.ts"
 import { controlEvery, runPatience } from "./internal/runSettings.ts"
 import { inWork } from "./internal/runSteps.ts"
@@ -64,7 +65,7 @@ export class CommandRun extends Context.Service<CommandRun, {
    */
   readonly registered: <A, E, R>(wish: CommandRunWish, work: Effect.Effect<A, E, R>, hasEnded: (error: E) => boolean) => Effect.Effect<A, E | LedgerError | RunError, R>
   /** Dispatches until all is settled or nothing moves, holds, and cancels. `tell` is what the person at the command is told. */
-  readonly dispatch: (input: Omit<DispatchInput, "stop">, tell: (news: CommandRunNews, run: RunRecord) => Effect.Effect<void>) => Effect.Effect<CommandRunEnd, LedgerError>
+  readonly dispatch: (input: Omit<DispatchInput, "stop">, tell: (news: CommandRunNews, run: RunRecord) => Effect.Effect<void>) => Effect.Effect<CommandRunEnd, LedgerError | DispatchError>
 }>()("@purser/engine/CommandRun") {
   /** Over the register, the run book and the dispatch. */
   static readonly layer: Layer.Layer<CommandRun, Config.ConfigError, RunRegistry | RunLedger | BillingRun> = Layer.effect(

@@ -39,8 +39,9 @@ export const noProgress: RunProgress = {
   lastError: undefined
 }
 
-const isOpen = ({ state }: RunStateTotal) => state === "planned" || state === "claimed" || state === "attached"
+/** Whether rows in this state are still to be charged. */
+export const isRowOpen = ({ state }: Pick<RunStateTotal, "state">): boolean => state === "planned" || state === "claimed" || state === "attached"
 
 /** Rows of a run that are still to be charged. */
 export const openRows = (summary: ReadonlyArray<RunStateTotal>): number =>
-  summary.filter(isOpen).reduce((sum, total) => sum + total.rows, 0)
+  summary.filter(isRowOpen).reduce((sum, total) => sum + total.rows, 0)

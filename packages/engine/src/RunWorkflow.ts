@@ -103,7 +103,12 @@ const Range = Schema.Struct({ afterLine: Schema.Int, throughLine: Schema.Int })
 const Lines = Schema.Struct({
   ...Range.fields, page: Schema.Int, openAfter: Schema.optionalKey(Schema.Int), left: Schema.optionalKey(Schema.Array(Range))
 })
-const Settled = Schema.Struct({ open: Schema.Int, stopped: Schema.Boolean })
+/** Why nothing more is to be sent: the workers answer from another ledger. */
+const Elsewhere = Schema.Struct({ elsewhere: Schema.String })
+type Elsewhere = typeof Elsewhere.Type
+/** Whether a chunk was stopped. */
+const Sent = Schema.Union([Schema.Boolean, Elsewhere])
+const Settled = Schema.Struct({ open: Schema.Int, stopped: Schema.Boolean, elsewhere: Schema.optionalKey(Schema.String) })
 const Reconciled = Schema.Struct({ differences: Schema.NullOr(Schema.Int), problem: Schema.NullOr(Schema.String) })
 const VerdictOf = Schema.Literals(["go", "hold", "cancel"])
 /** With the number of the pause that holds it. */
@@ -211,7 +216,7 @@ const make = Effect.gen(function*() {
     })
 
     /** Sends every chunk once; a chunk that a person stopped is sent again when the run goes on. */
-    const dispatch = Effect.fnUntraced(function*(lines: typeof Lines.Type): Effect.fn.Return<Verdict, never, WorkflowEngine.WorkflowEngine | WorkflowEngine.WorkflowInstance> {
+    const dispatch = Effect.fnUntraced(function*(lines: typeof Lines.Type): Effect.fn.Return<Verdict | Elsewhere, never, WorkflowEngine.WorkflowEngine | WorkflowEngine.WorkflowInstance> {
       const gate = yield* Semaphore.make(options.concurrency)
       let left = rangesOf({ ...lines, afterLine: Math.min(lines.afterLine, lines.openAfter ?? lines.afterLine) })
       for (let pass = 0;; pass++) {
@@ -219,11 +224,13 @@ const make = Effect.gen(function*() {
         if (verdict === "cancel" || left.length === 0) return verdict
         let isStopped = false
         const stopped = yield* Effect.forEach(left, (range) =>
-          Effect.suspend(() => isStopped ? Effect.succeed(true) : certain(`dispatch/${pass}/${range.index}`, Schema.Boolean, steps.lines(runId, range, gate))).pipe(
+          Effect.suspend(() => isStopped ? Effect.succeed(true) : certain(`dispatch/${pass}/${range.index}`, Sent, steps.lines(runId, range, gate))).pipe(
             Effect.tap((stop) => Effect.sync(() => {
-              isStopped ||= stop
+              isStopped ||= stop !== false
             }))
           ), { concurrency: chunksAtOnce })
+        const elsewhere = stopped.find((stop) => typeof stop === "object")
+        if (elsewhere !== undefined) return elsewhere
         left = left.filter((_, index) => stopped[index] === true)
         if (left.length === 0) return "go"
       }
@@ -232,7 +239,8 @@ const make = Effect.gen(function*() {
     /** Sees to what stays open, until nothing is or patience ends. */
     const settle = Effect.gen(function*() {
       for (let look = 0, waits = 0;; look++) {
-        const { open, stopped } = yield* certain(`settle/${look}`, Settled, steps.settle(runId, options.concurrency))
+        const { elsewhere, open, stopped } = yield* certain(`settle/${look}`, Settled, steps.settle(runId, options.concurrency))
+        if (elsewhere !== undefined) return { elsewhere }
         if (stopped) {
           if ((yield* held(`settle/${look}`)) === "cancel") return "cancel" as const
         } else if (open === 0 || !(yield* waited("settle", waits++))) return "go" as const
@@ -276,9 +284,10 @@ const make = Effect.gen(function*() {
     const charged = Effect.gen(function*() {
       const lines = yield* plan
       if (lines === null) return yield* canceled
-      const verdict = (yield* dispatch(lines)) === "cancel" ? "cancel" as const : yield* settle
+      const sent = yield* dispatch(lines)
+      const verdict = sent === "go" || sent === "hold" ? yield* settle : sent
       if (verdict === "cancel") yield* drain
-      const notes = yield* after(lines)
+      const notes = [...(yield* after(lines)), ...(typeof verdict === "object" ? [verdict.elsewhere] : [])]
       const { differences, problem } = options.reconcile
         ? yield* certain("reconcile", Reconciled, steps.reconcile(runId, options.repair))
         : { differences: null, problem: null }

@@ -1,9 +1,9 @@
 /** Billing runs on the engine in memory: a definition, a world for it, and looks at what came of it. */
-import { type ChargeRequest, DunningBook, type Ledger, RunLedger, RunRegistry, RunStash } from "@purser/core"
+import { type ChargeClient, type ChargeRequest, DunningBook, type Ledger, RunLedger, RunRegistry, RunStash, type SpendCap } from "@purser/core"
 import { BillingRun, executeRun, layerRunWorkflow, RunDefinition, type RunDefinitions, Runs, type RunWish } from "@purser/engine"
 import { chargeFor, MockGateway, TestPipeline } from "@purser/testkit"
 import { it } from "@effect/vitest"
-import { ConfigProvider, Effect, Layer, Schedule, Schema, Stream } from "effect"
+import { type Config, ConfigProvider, Effect, Layer, Schedule, Schema, Stream } from "effect"
 import { WorkflowEngine } from "effect/workflow"
 
 export const Params = Schema.Struct({ count: Schema.Int, from: Schema.Int })
@@ -21,11 +21,12 @@ export const bookWith = (change: (book: RunLedger["Service"]) => Partial<RunLedg
   Layer.effect(RunLedger, Effect.map(RunLedger, (book) => RunLedger.of({ ...book, ...change(book) }))).pipe(Layer.provide(RunLedger.layerMemory))
 export const world = <R>(
   definitions: Layer.Layer<RunDefinitions, never, R>, giveUp = "1 day", book: Layer.Layer<RunLedger, never, Ledger> = RunLedger.layerMemory, more = {},
-  engine: Layer.Layer<WorkflowEngine.WorkflowEngine> = WorkflowEngine.layerMemory
+  engine: Layer.Layer<WorkflowEngine.WorkflowEngine> = WorkflowEngine.layerMemory,
+  runs: Layer.Layer<BillingRun, Config.ConfigError, ChargeClient | RunLedger | SpendCap> = BillingRun.layer
 ) =>
   Layer.mergeAll(layerRunWorkflow, Runs.layer).pipe(
     Layer.provideMerge(definitions),
-    Layer.provideMerge(Layer.mergeAll(BillingRun.layer, engine, RunRegistry.layerMemory, RunStash.layerMemory)),
+    Layer.provideMerge(Layer.mergeAll(runs, engine, RunRegistry.layerMemory, RunStash.layerMemory)),
     Layer.provideMerge(Layer.mergeAll(book, DunningBook.layerMemory)),
     Layer.provideMerge(TestPipeline.layer),
     Layer.provideMerge(settings(giveUp, more)),

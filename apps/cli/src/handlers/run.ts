@@ -1,7 +1,7 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
 import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, type Pause, RunLedger, type RunRecord, type RunStateTotal, SpendCap } from "@purser/core"
 import {
-  BillingRun, ChargePipeline, ChargeWorker, CommandRun, type CommandRunNews, newRunId, noProgress, openRows, PipelineOptions, type PlanReport, type RunProgress, Sweeper
+  BillingRun, ChargePipeline, ChargeWorker, CommandRun, type CommandRunNews, type DispatchError, newRunId, noProgress, openRows, PipelineOptions, type PlanReport, type RunProgress, Sweeper
 } from "@purser/engine"
 import { Stores, Telemetry, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
@@ -37,9 +37,11 @@ interface Account {
   readonly lastError: string | undefined
   /** Why the run was canceled, where it was. */
   readonly canceled: string | null
+  /** Why the dispatch was given up, where it was. */
+  readonly givenUp: DispatchError | undefined
 }
 
-const account = Effect.fnUntraced(function*(options: RunOptions, { canceled, caps, expectedRows, lastError, notes, retried, runId, summary }: Account) {
+const account = Effect.fnUntraced(function*(options: RunOptions, { canceled, caps, expectedRows, givenUp, lastError, notes, retried, runId, summary }: Account) {
   const counts = countsOf(summary, notes.refusedRows, retried.size)
   if (counts.conflict > 0) yield* showConflicts(runId)
   // Before the machine's line, which is the last one; a report that fails takes nothing from the account.
@@ -49,7 +51,7 @@ const account = Effect.fnUntraced(function*(options: RunOptions, { canceled, cap
   if (report !== undefined && Result.isSuccess(report)) yield* note(`report: ${options.report}`)
   yield* options.json
     ? out(JSON.stringify({ ...counts, ...sumsOf(summary, caps) }))
-    : out(`\n${summaryText(counts, summary, caps, canceled !== null)}`)
+    : out(`\n${summaryText(counts, summary, caps, canceled !== null || givenUp?.outcome === "not_charged")}`)
   if (report !== undefined && Result.isFailure(report)) {
     return yield* new CommandFailed({
       text: `the report could not be written: ${report.failure.message}. Run the same command again for it; nothing is charged twice.`,
@@ -63,6 +65,10 @@ const account = Effect.fnUntraced(function*(options: RunOptions, { canceled, cap
   if (status !== 0) {
     if (canceled !== null) {
       return yield* new CommandFailed({ text: `The run was canceled: ${canceled}\n${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid; those that were not sent are not started.`, status })
+    }
+    if (givenUp !== undefined) {
+      const next = givenUp.outcome === "not_charged" ? " by this run. Run the same command again once its key is let in." : "."
+      return yield* new CommandFailed({ text: `${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid, by this run's ledger.\n${givenUp.message}${next}`, status })
     }
     const open = counts.unresolved === 0 ? "" : " Unresolved charges are gone on with by running the same command again, or by `purser sweep`."
     const cause = counts.unresolved === 0
@@ -92,11 +98,11 @@ const tell = (news: CommandRunNews, { detail, name }: RunRecord) =>
 /** Everything after planning. */
 const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, plan, startWorkers }: PlannedRun) {
   const hand = yield* CommandRun
+  const book = yield* RunLedger
   const cap = yield* SpendCap
   const pause = yield* ChargePause
   const retried = new Set<ChargeKey>()
   if (options.retry.length > 0) {
-    const book = yield* RunLedger
     const chargeKeys = yield* book.keysIn(id, options.retry)
     const reopened = yield* (yield* Ledger).reopen({ chargeKeys, from: options.retry, actor: options.actor, reason: `purser run --retry, run ${id}` })
     for (const chargeKey of chargeKeys) retried.add(chargeKey)
@@ -109,7 +115,7 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
     said = { news, detail: run.detail ?? "" }
     return tell(news, run)
   })
-  const open = openRows(yield* (yield* RunLedger).summary(id))
+  const open = openRows(yield* book.summary(id))
   if (options.paused) {
     yield* pause.pause({ cause: "person", actor: options.actor, reason: `purser run --paused, run ${id}` })
   }
@@ -124,10 +130,13 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
     caps: Effect.orElseSucceed(capsOfRun, () => []),
     held: Effect.map(pause.view, (pauses) => heldText(said?.news, said?.detail ?? "", pauses))
   })
-  const { canceled, summary } = yield* Effect.onInterrupt(watched, () => note("Stopped. Run the same command again to go on."))
+  const ended = Effect.map(watched, (end) => ({ ...end, givenUp: undefined }))
+  const { canceled, givenUp, summary } = yield* Effect.onInterrupt(ended, () => note("Stopped. Run the same command again to go on.")).pipe(
+    Effect.catchTag("DispatchError", (givenUp) => Effect.map(book.summary(id), (summary) => ({ summary, canceled: null, givenUp })))
+  )
   const caps = yield* capsOfRun
   const { lastError } = yield* Ref.get(progress)
-  yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, lastError, canceled })
+  yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, lastError, canceled, givenUp })
 })
 
 /** `startWorkers` is called once there is something to dispatch: until then nothing in this process talks to Stripe. */

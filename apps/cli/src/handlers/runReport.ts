@@ -74,9 +74,9 @@ export const sumsOf = (summary: ReadonlyArray<RunStateTotal>, caps: ReadonlyArra
   return { expectedMinor: toNumbers(expected), paidMinor: toNumbers(paid), capMinor: toNumbers(cap) }
 }
 
-/** The summary as people read it. Of a run that was `canceled` rows that nobody has begun are no riddle. */
-export const summaryText = (counts: RunCounts, summary: ReadonlyArray<RunStateTotal>, caps: ReadonlyArray<CapReport>, canceled = false): string => {
-  const unsent = canceled ? summary.reduce((sum, { rows, state }) => state === "planned" || state === "staged" ? sum + rows : sum, 0) : 0
+/** The summary as people read it. Of a run that was canceled, or that no worker let in, rows that nobody has begun are no riddle. */
+export const summaryText = (counts: RunCounts, summary: ReadonlyArray<RunStateTotal>, caps: ReadonlyArray<CapReport>, isUnbegunUnsent = false): string => {
+  const unsent = isUnbegunUnsent ? summary.reduce((sum, { rows, state }) => state === "planned" || state === "staged" ? sum + rows : sum, 0) : 0
   const states = [
     ["succeeded", counts.succeeded],
     ["declined", counts.declined],

@@ -1,10 +1,12 @@
 /**
  * Sends the rows of a planned run to workers: all that are due, again and again, or those of some lines once. A stop ends it
- * softly: nothing more is sent, and what was sent is waited for.
+ * softly: nothing more is sent, and what was sent is waited for. So does an answer that the own ledger has nothing of.
  */
 import { type ChargeClient, type ChargePause, type LedgerError, type RunLedger, RunMark, type RunRow, type RunStateTotal, type SubmitError, Tracing } from "@purser/core"
 import { Clock, Duration, Effect, Option, Ref, Schedule, Stream } from "effect"
-import { type DispatchInput, type DispatchLines, type DispatchStop, openRows, type RunProgress } from "../RunDispatch.ts"
+import { AnsweredElsewhere, ClientRefused, DispatchError } from "../DispatchError.ts"
+import { type DispatchInput, type DispatchLines, type DispatchStop, isRowOpen, openRows, type RunProgress } from "../RunDispatch.ts"
+import { Heard } from "./heard.ts"
 
 interface Parts {
   readonly client: ChargeClient["Service"]
@@ -22,13 +24,28 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
   const patienceMs = Duration.toMillis(patience)
 
   /** Whether a row may be sent; waits while charging is paused. */
-  const mayGo = (stop: DispatchStop | undefined): Effect.Effect<boolean> =>
-    stop === undefined ? Effect.as(whenOpen, true) : Effect.suspend(() =>
-      stop.isStopped()
+  const mayGo = (stop: DispatchStop | undefined, heard: Heard): Effect.Effect<boolean> =>
+    Effect.suspend(() =>
+      stop?.isStopped() === true || heard.isEnough
         ? Effect.succeed(false)
-        : Effect.map(Effect.raceFirst(whenOpen, stop.whenStopped), () => !stop.isStopped()))
+        : Effect.map(stop === undefined ? whenOpen : Effect.raceFirst(whenOpen, stop.whenStopped), () => stop?.isStopped() !== true && !heard.isEnough))
 
-  const submit = (row: RunRow, runId: string, stop: DispatchStop | undefined, progress: Ref.Ref<RunProgress> | undefined, settledOne: Effect.Effect<void>) => {
+  interface Sending {
+    readonly runId: string
+    readonly stop: DispatchStop | undefined
+    readonly progress: Ref.Ref<RunProgress> | undefined
+    readonly heard: Heard
+    readonly settledOne: Effect.Effect<void>
+  }
+
+  /** An outcome follows its settling: a ledger that still has the row to be charged is not the one that answered. */
+  const check = (runId: string, line: number, heard: Heard) =>
+    book.report(runId, line - 1, 1).pipe(
+      Effect.map((rows) => heard.checked(line, rows.some(isRowOpen))),
+      Effect.ignore
+    )
+
+  const submit = (row: RunRow, { heard, progress, runId, settledOne, stop }: Sending) => {
     const note = (tag: keyof RunProgress["outcomes"], lastError?: string) =>
       progress === undefined ? Effect.void : Ref.update(progress, (p): RunProgress => ({
         submitted: p.submitted + 1,
@@ -37,14 +54,16 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
       }))
     const request = RunMark.on(row.request, runId)
     const send = Tracing.apart("BillingRun.charge", client.submit(request), Tracing.ofCharge(request)).pipe(
-      Effect.flatMap((outcome) => Effect.andThen(note(outcome._tag), settledOne)),
+      Effect.flatMap((outcome) =>
+        Effect.andThen(note(outcome._tag), Effect.andThen(settledOne, Effect.suspend(() => heard.answer(row.line, outcome) ? check(runId, row.line, heard) : Effect.void)))),
       Effect.catch((error: SubmitError) =>
         Effect.logDebug(`line ${row.line} stays open: ${error.message}`).pipe(
-          Effect.andThen(note("error", error.message))
+          Effect.andThen(note("error", error.message)),
+          Effect.andThen(Effect.sync(() => heard.fail(error)))
         )
       )
     )
-    return Effect.flatMap(mayGo(stop), (goes) => goes ? send : Effect.void)
+    return heard.hasAnswer(row.line) ? Effect.void : Effect.flatMap(mayGo(stop, heard), (goes) => goes ? send : Effect.void)
   }
 
   /** The store may be away for a while in mid-run; workers hand their charges back, and the run waits. */
@@ -55,17 +74,28 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
       times: Math.ceil(patienceMs / Math.max(1, Duration.toMillis(pause)))
     })
 
-  const pages = (runId: string, fromLine: number, stop: DispatchStop | undefined, throughLine?: number) =>
+  const pages = (runId: string, fromLine: number, isEnough: () => boolean, throughLine?: number) =>
     Stream.paginate<number, RunRow, LedgerError>(fromLine, (afterLine) =>
       Effect.map(waitForBook(book.pending(runId, afterLine, pageSize, throughLine)), (rows) =>
-        [rows, rows.length < pageSize || stop?.isStopped() === true ? Option.none() : Option.some(rows[rows.length - 1]!.line)] as const))
+        [rows, rows.length < pageSize || isEnough() ? Option.none() : Option.some(rows[rows.length - 1]!.line)] as const))
+  const isEnough = ({ heard, stop }: Pick<Sending, "heard" | "stop">) => () => heard.isEnough || stop?.isStopped() === true
 
   /** One pass over all rows that are due. */
-  const pass = ({ concurrency, progress, runId, stop }: DispatchInput, settledOne: Effect.Effect<void>) =>
-    pages(runId, 0, stop).pipe(
-      Stream.mapEffect((row) => submit(row, runId, stop, progress, settledOne), { concurrency, unordered: true }),
+  const pass = (concurrency: number, sending: Sending) =>
+    pages(sending.runId, 0, isEnough(sending)).pipe(
+      Stream.mapEffect((row) => submit(row, sending), { concurrency, unordered: true }),
       Stream.runDrain
     )
+
+  /** Rows that were answered, and are still to be charged by the own ledger. */
+  const unheard = (runId: string, heard: Heard) =>
+    pages(runId, 0, () => false, heard.lastLine).pipe(
+      Stream.filter(({ line }) => heard.isForeign(line)),
+      Stream.runCount
+    )
+  const answeredElsewhere = Effect.fnUntraced(function*(runId: string, rows: number): Effect.fn.Return<never, DispatchError> {
+    return yield* new DispatchError({ runId, reason: new AnsweredElsewhere({ rows: Math.max(1, rows) }) })
+  })
 
   /** Ends when nothing has been settled for so long; `settledOne` begins the wait anew. */
   const impatience = Effect.map(Clock.currentTimeMillis, (begunMs) => {
@@ -88,33 +118,44 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
   })
 
   /** All rows, pass after pass. Answers the account as it is at the end, and whether a stop ended it. */
-  const untilSettled = Effect.fnUntraced(function*(input: DispatchInput): Effect.fn.Return<ReadonlyArray<RunStateTotal>, LedgerError> {
+  const untilSettled = Effect.fnUntraced(function*({ concurrency, progress, runId, stop }: DispatchInput): Effect.fn.Return<ReadonlyArray<RunStateTotal>, LedgerError | DispatchError> {
     let lastOpen = Number.POSITIVE_INFINITY
     const { isOver, over, settledOne } = yield* impatience
+    const heard = new Heard(pageSize)
     for (;;) {
       // A pass over many rows that nobody answers would take hours.
-      yield* Effect.raceFirst(pass(input, settledOne), over)
-      const summary = yield* waitForBook(book.summary(input.runId))
+      yield* Effect.raceFirst(pass(concurrency, { runId, stop, progress, heard, settledOne }), over)
+      if (heard.isElsewhere) return yield* answeredElsewhere(runId, yield* unheard(runId, heard))
+      const summary = yield* waitForBook(book.summary(runId))
       const open = openRows(summary)
-      if (input.stop?.isStopped() === true) return summary
+      if (stop?.isStopped() === true) return summary
       if (open < lastOpen || (yield* isPaused)) yield* settledOne
       lastOpen = open
-      if (open === 0 || (yield* isOver)) return summary
+      if (open === 0) return summary
+      if (heard.isRefused) return yield* new DispatchError({ runId, reason: new ClientRefused({ detail: heard.refusal }) })
+      if (yield* isOver) {
+        // Not at once: a person, or dunning, may have opened a charge again that was declined, and is asking for it now.
+        const rows = yield* unheard(runId, heard)
+        return rows === 0 ? summary : yield* answeredElsewhere(runId, rows)
+      }
       // What is open now is held by a worker or waits for its next try.
-      yield* input.stop === undefined ? Effect.sleep(pause) : Effect.timeoutOption(input.stop.whenStopped, pause)
+      yield* stop === undefined ? Effect.sleep(pause) : Effect.timeoutOption(stop.whenStopped, pause)
     }
   })
 
   /** The rows of some lines, once each. */
-  const lines = Effect.fnUntraced(function*({ afterLine, gate, runId, stop, throughLine }: DispatchLines): Effect.fn.Return<void, LedgerError> {
+  const lines = Effect.fnUntraced(function*({ afterLine, gate, runId, stop, throughLine }: DispatchLines): Effect.fn.Return<void, LedgerError | DispatchError> {
     const { over, settledOne } = yield* impatience
+    const heard = new Heard(pageSize)
+    const sending: Sending = { runId, stop, progress: undefined, heard, settledOne }
     yield* Effect.raceFirst(
-      pages(runId, afterLine, stop, throughLine).pipe(
-        Stream.mapEffect((row) => gate.withPermit(submit(row, runId, stop, undefined, settledOne)), { concurrency: pageSize, unordered: true }),
+      pages(runId, afterLine, isEnough(sending), throughLine).pipe(
+        Stream.mapEffect((row) => gate.withPermit(submit(row, sending)), { concurrency: pageSize, unordered: true }),
         Stream.runDrain
       ),
       over
     )
+    if (heard.isElsewhere) return yield* answeredElsewhere(runId, yield* unheard(runId, heard))
   })
 
   return { untilSettled, lines, waitForBook }

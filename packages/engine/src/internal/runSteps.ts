@@ -1,7 +1,8 @@
 /** The steps of a run, each safe to repeat: what an activity of the workflow does once it is its turn. */
-import { DunningBook, RunLedger, type RunRecord, RunRegistry, type RunRowReport, RunStash, type RunStateTotal, SpendCap, type SpendCapError } from "@purser/core"
+import { DunningBook, type LedgerError, RunLedger, type RunRecord, RunRegistry, type RunRowReport, RunStash, type RunStateTotal, SpendCap, type SpendCapError } from "@purser/core"
 import { Clock, type Duration, Effect, Option, type Semaphore } from "effect"
 import { BillingRun } from "../BillingRun.ts"
+import type { DispatchError } from "../DispatchError.ts"
 import { type Difference, Reconciler } from "../Reconciler.ts"
 import { openRows } from "../RunDispatch.ts"
 import { countRows, type RunReport } from "../RunReport.ts"
@@ -23,6 +24,14 @@ const differenceText = ({ chargeKey, customerId, detail, item, kind, objects, re
   const whose = [customerId === null ? "an unknown customer" : `customer ${customerId}`, ...(item === null ? [] : [`item ${item}`]), ...objects.map(({ id }) => id), ...(chargeKey === "" ? [] : [`charge ${chargeKey}`])]
   return `${kind} (${whose.join(", ")}): ${detail}; ${repaired === null ? "it remains" : dryRun ? `it would be ${repaired}, and nothing was changed` : repaired}`
 }
+
+/** Sends; answers why nothing more is to be sent. Whom no worker lets in now may be let in later, so that this is no end. */
+const sent = <A>(dispatch: Effect.Effect<A, LedgerError | DispatchError>): Effect.Effect<string | undefined> =>
+  surely(dispatch.pipe(
+    Effect.as(undefined),
+    Effect.catchTag("DispatchError", ({ message, reason }) =>
+      reason._tag === "AnsweredElsewhere" ? Effect.as(Effect.logError(message), message) : Effect.as(Effect.logWarning(message), undefined))
+  ))
 
 /** Rows that a worker holds or has to look after: they were sent. */
 export const inWork = (summary: ReadonlyArray<RunStateTotal>) =>
@@ -74,13 +83,13 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, { contro
     /** The same, and which pause holds it. */
     held: (runId: string) => Effect.map(find(runId), (run) => run !== undefined && verdictOf(run) === "hold" ? { pauses: run.pauses } : verdictOf(run)),
 
-    /** Sends some lines; answers whether it was stopped before all were sent. */
+    /** Sends some lines; answers whether it was stopped before all were sent, or why nothing more is to be sent. */
     lines: (runId: string, range: { readonly afterLine: number; readonly throughLine: number }, gate: Semaphore.Semaphore) =>
       Effect.scoped(Effect.gen(function*() {
         yield* running(runId)
         const stop = yield* stopOf(runId)
-        if (!stop.isStopped()) yield* surely(runs.dispatchLines({ runId, ...range, gate, stop }))
-        return stop.isStopped()
+        const elsewhere = stop.isStopped() ? undefined : yield* sent(runs.dispatchLines({ runId, ...range, gate, stop }))
+        return elsewhere === undefined ? stop.isStopped() : { elsewhere }
       })),
 
     /** Sends whatever is due until nothing is open, or nothing moves. */
@@ -89,9 +98,10 @@ export const makeRunSteps = Effect.fnUntraced(function*(runner: string, { contro
         yield* running(runId)
         const stop = yield* stopOf(runId)
         if (!stop.isStopped()) yield* sweep
-        const counted = stop.isStopped() ? yield* surely(book.summary(runId)) : yield* surely(runs.dispatch({ runId, concurrency, stop }))
+        const elsewhere = stop.isStopped() ? undefined : yield* sent(runs.dispatch({ runId, concurrency, stop }))
+        const counted = yield* surely(book.summary(runId))
         yield* surely(registry.note(runId, { counted }))
-        return { open: openRows(counted), stopped: stop.isStopped() }
+        return { open: openRows(counted), stopped: stop.isStopped(), ...(elsewhere === undefined ? {} : { elsewhere }) }
       })),
 
     /** After a cancellation: settles what was sent. Answers how much is still with a worker. */
