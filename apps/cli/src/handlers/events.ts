@@ -4,6 +4,7 @@ import { ChargeEventFeed } from "@purser/engine"
 import { Stores } from "@purser/purser"
 import { ZmqEventFeed } from "@purser/transport-zeromq"
 import { DateTime, Effect, Layer, Stream } from "effect"
+import { refused } from "../CommandFailed.ts"
 import { serving } from "../launch.ts"
 import { note, out } from "../ui/Output.ts"
 
@@ -69,16 +70,26 @@ const remote = (options: EventsOptions) =>
     whenGap: options.restart ? "snapshot" : "fail"
   })
 
+/** A page is asked for three times meanwhile. */
+const patience = "15 seconds"
+
+/** Up to where everything is told. Who asked for that alone does not wait for a publisher that is not there, or lets nobody in. */
+export const upToNow = <E, R>(notices: Stream.Stream<FeedNotice, E, R>) =>
+  notices.pipe(
+    Stream.filter(({ _tag }) => _tag !== "Silent"),
+    Stream.timeoutOrElse({
+      duration: patience,
+      orElse: () => Stream.fail(refused(`no publisher of the feed has answered for ${patience}: is it there (--endpoint, --replay-endpoint), and does it let this key in?`))
+    }),
+    Stream.takeUntil(({ _tag }) => _tag === "Synced")
+  )
+
 /** Shows notices until stopped, or until all is shown. */
 export const events = (options: EventsOptions) => {
   const feed: Layer.Layer<EventFeed, Layer.Error<typeof local> | Layer.Error<ReturnType<typeof remote>>> = options.local ? local : remote(options)
   return Effect.gen(function*() {
     const { follow } = yield* EventFeed
-    const shown = follow(startOf(options)).pipe(
-      Stream.tap((notice) => show(notice, options.json)),
-      Stream.takeUntil((notice) => options.once && notice._tag === "Synced"),
-      Stream.runDrain
-    )
-    return yield* options.once ? shown : serving(shown)
+    const shown = Stream.tap(follow(startOf(options)), (notice) => show(notice, options.json))
+    return yield* options.once ? Stream.runDrain(upToNow(shown)) : serving(Stream.runDrain(shown))
   }).pipe(Effect.provide(feed))
 }
