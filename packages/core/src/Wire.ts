@@ -18,7 +18,7 @@ import { SubmitError } from "./SubmitError.ts"
 import { Tracing } from "./Tracing.ts"
 import { MalformedMessage, TransportError } from "./TransportError.ts"
 import { RunMark } from "./RunMark.ts"
-import { JoinedBody, PlainBody, ReplyBody, RequestEnvelope, WireId } from "./WireSchema.ts"
+import { frameItemsMax, JoinedBody, PlainBody, ReplyBody, RequestEnvelope, WireId } from "./WireSchema.ts"
 
 /** What a submission comes back with. */
 export type ChargeReply = Result.Result<ChargeOutcome, SubmitError>
@@ -49,6 +49,9 @@ export interface ReplyItem {
   readonly id: string
   readonly reply: ChargeReply
 }
+
+const tooMany = (items: unknown): Result.Result<never, TransportError> | undefined =>
+  Array.isArray(items) && items.length > frameItemsMax ? Result.fail(malformed(`a frame has at most ${frameItemsMax} items`, "items")) : undefined
 
 const JoinedRequests = Schema.Struct({ v: Schema.Literal(1), client: WireId, items: Schema.Array(Schema.Unknown) })
 const JoinedReplies = Schema.Struct({ v: Schema.Literal(1), items: Schema.Array(Schema.Unknown) })
@@ -297,6 +300,8 @@ const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
   decodeRequests: (text) =>
     Result.flatMap(parseJson(text), (json): Result.Result<RequestFrame, TransportError> => {
       if (!isRecord(json)) return Result.fail(malformed("expected a JSON object"))
+      const refused = tooMany(json["items"])
+      if (refused !== undefined) return refused
       const found = writtenTwice(text, json)
       const [twice] = found?.values() ?? []
       if (!("v" in json)) {
@@ -317,7 +322,7 @@ const makeCodec = (options: PeriodOptions, fast: RequestReader): WireCodec => ({
   decodeReplies: (text) =>
     Result.flatMap(parseJson(text), (json) =>
       isRecord(json) && json["v"] === 1 && Array.isArray(json["items"])
-        ? Result.succeed(readReplies(json["items"]))
+        ? tooMany(json["items"]) ?? Result.succeed(readReplies(json["items"]))
         : Result.mapBoth(decodeJoinedReplies(json), { onFailure: (error) => malformed(error.message), onSuccess: ({ items }) => readReplies(items) })),
   encodeRequests: (client, items) =>
     JSON.stringify({

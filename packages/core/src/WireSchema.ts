@@ -6,6 +6,12 @@ import { Schema } from "effect"
 import { ChargeOutcome } from "./ChargeOutcome.ts"
 import { SubmitError } from "./SubmitError.ts"
 
+/**
+ * Requests or answers of a joined frame at the most. Clients of ours join up to 128; without a bound one frame of many small items would be work
+ * for a minute.
+ */
+export const frameItemsMax = 1024
+
 const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
 
 /** A charge in the joined form. */
@@ -70,9 +76,9 @@ export const WireSchema = {
   "joined-request": Schema.Struct({
     v: Schema.Literal(1),
     client: WireId,
-    items: Schema.Array(Schema.Struct({ ...RequestEnvelope.fields, traceparent: Traceparent, run_id: RunId, body: JoinedBody }))
+    items: Schema.Array(Schema.Struct({ ...RequestEnvelope.fields, traceparent: Traceparent, run_id: RunId, body: JoinedBody })).pipe(Schema.check(Schema.isMaxLength(frameItemsMax)))
   }),
-  "joined-reply": Schema.Struct({ v: Schema.Literal(1), items: Schema.Array(Schema.Struct({ id: Schema.String, body: ReplyBody })) }),
+  "joined-reply": Schema.Struct({ v: Schema.Literal(1), items: Schema.Array(Schema.Struct({ id: Schema.String, body: ReplyBody })).pipe(Schema.check(Schema.isMaxLength(frameItemsMax))) }),
   "plain-request": Schema.Struct({ ...PlainBody.fields, traceparent: Traceparent, run_id: RunId, seq: Schema.optionalKey(Echoed) }),
   "plain-reply": Schema.Union([
     Schema.Struct({ status: Schema.Literals(["ok", "already_processed"]), ...paid }),

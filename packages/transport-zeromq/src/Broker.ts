@@ -32,12 +32,14 @@ export type RefuseRequest = (body: Frames, reason: TransportErrorReason) => Outg
 export interface BrokerOptions extends PatternOptions {
   /** How often broker and workers tell each other that they live (1 second). A worker is dropped within three of these. */
   readonly heartbeat?: Duration.Input | undefined
-  /** Messages that wait for a worker at the most (10,000); one more is refused with `Backpressure`. */
+  /** Messages that wait for a worker at the most (10,000), a quarter of them for services that nobody works for; one more is refused with `Backpressure`. */
   readonly queueMax?: number | undefined
   /** Their bytes (64 MiB). */
   readonly queueMaxBytes?: number | undefined
   /** How long a message waits whose sender names no deadline (30 seconds). */
   readonly expiry?: Duration.Input | undefined
+  /** The longest that a message waits, whatever deadline its sender names (10 minutes). */
+  readonly expiryMax?: Duration.Input | undefined
   /** Workers at the most (1,000). */
   readonly workersMax?: number | undefined
   /** Messages at a time that a worker may ask for at the most (256). */
@@ -124,6 +126,7 @@ const open = Effect.fnUntraced(function*(options: BrokerOptions): Effect.fn.Retu
     queueMax,
     queueMaxBytes: options.queueMaxBytes ?? 64 * 1024 * 1024,
     expiryMs: millis(options.expiry ?? "30 seconds"),
+    expiryMaxMs: millis(options.expiryMax ?? "10 minutes"),
     workersMax: options.workersMax ?? 1000,
     creditMax: options.creditMax ?? 256
   }, yield* Clock.currentTimeMillis)

@@ -17,6 +17,9 @@ export interface Endpoint {
 
 const local = /^(?:ipc:\/\/.+|inproc:\/\/.+|tcp:\/\/(?:127(?:\.\d{1,3}){3}|localhost|\[::1\]):(?:\d{1,5}|\*))$/
 const known = /^(?:ipc|inproc):\/\/.+$|^tcp:\/\/.+:(?:\d{1,5}|\*)$/
+const portMax = 65_535
+/** libzmq takes the rest of a division for a greater one. */
+const isPastLastPort = (address: string): boolean => Number(/^tcp:.*:(\d+)$/.exec(address)?.[1] ?? 0) > portMax
 
 /** True for loopback, ipc and inproc: what no other machine can reach. */
 export const isLocalAddress = (address: string): boolean => local.test(address)
@@ -32,6 +35,9 @@ export const parseEndpoint = (
   if (!known.test(address)) {
     const detail = "expected tcp://host:port, ipc://path or inproc://name"
     return Result.fail(new TransportError({ reason: new Closed({ endpoint: text, detail }), chargeKey: null }))
+  }
+  if (isPastLastPort(address)) {
+    return Result.fail(new TransportError({ reason: new Closed({ endpoint: text, detail: `a port is at most ${portMax}` }), chargeKey: null }))
   }
   if (!options.allowPlain && !isLocalAddress(address)) {
     const detail = `${address} can be reached from other machines and is not encrypted; PURSER_ALLOW_PLAIN=true allows it`

@@ -8,10 +8,11 @@
  * `purser forwarder` is a process of its own.
  */
 import { Closed, TransportError } from "@purser/core"
-import { Config, Context, Deferred, Effect, Layer, Metric, Option, Schedule, type Scope } from "effect"
+import { Config, Context, Deferred, Effect, Layer, Metric, Option, type Scope } from "effect"
 import type * as Addon from "zeromq"
 import { curveConfig } from "./CurveSettings.ts"
 import { type Endpoint, parseEndpoints } from "./Endpoint.ts"
+import { bindSocket } from "./internal/bindSocket.ts"
 import { loadZeromq, nativeError, openError, type Zeromq } from "./internal/native.ts"
 import { commonOptions, labelOf, mayBeRemote, settingsOf } from "./internal/patternOptions.ts"
 import { securityOf } from "./internal/security.ts"
@@ -86,11 +87,7 @@ const attach = Effect.fnUntraced(function*(socket: Addon.Socket, endpoints: Read
       yield* Effect.try({ try: () => socket.connect(address), catch: (error) => openError(nativeError(error), address) })
       continue
     }
-    yield* Effect.tryPromise({ try: () => socket.bind(address), catch: nativeError }).pipe(
-      Effect.retry({ while: ({ code }) => code === "EADDRINUSE", schedule: Schedule.spaced(50).pipe(Schedule.upTo({ duration: settings.bindWaitMs })) }),
-      Effect.mapError((error) => openError(error, address))
-    )
-    bound.push(socket.lastEndpoint ?? address)
+    bound.push(yield* bindSocket(socket, address, settings))
   }
   return bound
 })

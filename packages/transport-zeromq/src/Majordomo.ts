@@ -106,10 +106,11 @@ const openWorker = Effect.fnUntraced(function*(options: MajordomoServerOptions, 
       })
       // Draining is done here, where what is not done can be given back; the service then has nothing to wait for.
       const place = { transport: "majordomo", label, openDesk: Effect.succeed(majordomoDesk(worker)) }
+      const drainMs = millis(options.drainTimeout ?? "10 seconds")
       const serving = yield* Effect.forkDetach(serveApp({ ...options, drainTimeout: 0 }, place, app))
       yield* Effect.addFinalizer(() =>
-        worker.drain(millis(options.drainTimeout ?? "10 seconds")).pipe(
-          Effect.tap((done) => done ? Effect.void : Effect.andThen(worker.handBack, Effect.logWarning("what was not done in time goes back to the broker"))),
+        worker.drain(drainMs).pipe(
+          Effect.tap((done) => done ? Effect.void : Effect.andThen(worker.handBack, Effect.logWarning(`what was not done within ${drainMs} ms goes back to the broker`))),
           Effect.andThen(Fiber.interrupt(serving))
         )
       )

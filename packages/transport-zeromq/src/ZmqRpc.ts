@@ -33,6 +33,10 @@ const isMessage = (value: unknown): value is { readonly _tag: string } => typeof
 const read = (body: Uint8Array | undefined): { readonly _tag: string } | undefined =>
   Result.getOrUndefined(Result.filterOrFail(Result.try({ try: (): unknown => JSON.parse(String(body)), catch: () => undefined }), isMessage, () => undefined))
 
+/** What a message may do at worst is to be for nothing: one that the library dies of must not end the reading. */
+const outlived = (handle: () => Effect.Effect<void>, instead: (defect: unknown) => Effect.Effect<void> = () => Effect.void): Effect.Effect<void> =>
+  Effect.catchDefect(Effect.suspend(handle), (defect) => Effect.andThen(Effect.logWarning("a message cannot be handled", String(defect)), instead(defect)))
+
 const timesOf = (options: ZmqRpcOptions) => ({ pingMs: millis(options.pingInterval ?? "1 second"), silenceMs: millis(options.silenceMax ?? "5 seconds") })
 
 const makeClient = Effect.fnUntraced(function*(options: ZmqRpcOptions) {
@@ -49,11 +53,20 @@ const makeClient = Effect.fnUntraced(function*(options: ZmqRpcOptions) {
     const receive = (message: { readonly _tag: string }) => {
       const response = message as RpcMessage.FromServerEncoded
       if (response._tag === "Pong") return Effect.void
+      // The library forgets its calls before it reads the defect, so that one without any would leave them waiting.
+      if (response._tag === "Defect" && response.defect === undefined) return failAll("the server says that it failed, and not how")
       if (!("requestId" in response)) return Effect.forEach([...clientIds], (id) => write(id, response), { discard: true })
       const clientId = calls.get(response.requestId)
       if (response._tag === "Exit") calls.delete(response.requestId)
       return clientId === undefined ? Effect.void : write(clientId, response)
     }
+    const gone = (detail: string) => new RpcClientError.RpcClientError({ reason: new RpcClientError.RpcClientDefect({ message: `${label}: ${detail}`, cause: detail }) })
+    const failAll = (detail: string) =>
+      Effect.suspend(() => {
+        calls.clear()
+        const error = gone(detail)
+        return Effect.forEach([...clientIds], (id) => write(id, { _tag: "ClientProtocolError", error }), { discard: true })
+      })
     const open = Effect.gen(function*() {
       if (life !== undefined) return life.socket
       const own = yield* Scope.fork(scope)
@@ -67,13 +80,12 @@ const makeClient = Effect.fnUntraced(function*(options: ZmqRpcOptions) {
           Effect.gen(function*() {
             heardMs = yield* Clock.currentTimeMillis
             const message = read(frames[frames.length - 1])
-            if (message !== undefined) yield* receive(message)
+            if (message !== undefined) yield* outlived(() => receive(message), () => failAll("an answer cannot be handled"))
           }))).pipe(Effect.ignore),
         own
       )
       return socket
     }).pipe(Effect.uninterruptible)
-    const gone = (detail: string) => new RpcClientError.RpcClientError({ reason: new RpcClientError.RpcClientDefect({ message: `${label}: ${detail}`, cause: detail }) })
     const put = (message: RpcMessage.FromClientEncoded) =>
       Effect.mapError(Effect.flatMap(open, (socket) => socket.send([JSON.stringify(message)])), (error) => gone(error.message))
 
@@ -87,10 +99,8 @@ const makeClient = Effect.fnUntraced(function*(options: ZmqRpcOptions) {
       const old = life
       life = undefined
       heardMs = nowMs
-      calls.clear()
       if (old !== undefined) yield* Scope.close(old.scope, Exit.void)
-      const error = gone(`nothing was heard for ${silenceMs} ms`)
-      yield* Effect.forEach([...clientIds], (id) => write(id, { _tag: "ClientProtocolError", error }), { discard: true })
+      yield* failAll(`nothing was heard for ${silenceMs} ms`)
     })
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(pingMs), ask)))
 
@@ -152,7 +162,8 @@ const makeServer = Effect.fnUntraced(function*(options: ZmqRpcOptions) {
       }
       peers.get(id)!.heardMs = nowMs
       if (message._tag === "Ping") return yield* send(id, { _tag: "Pong" })
-      yield* write(id, message as RpcMessage.FromClientEncoded)
+      // Whoever sent it fails with all its calls, instead of waiting for an answer.
+      yield* outlived(() => write(id, message as RpcMessage.FromClientEncoded), () => send(id, { _tag: "Defect", defect: "the message cannot be handled" }))
     })
     yield* Effect.forkScoped(Queue.take(socket.incoming).pipe(
       Effect.flatMap((frames) =>

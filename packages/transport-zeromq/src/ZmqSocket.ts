@@ -6,12 +6,13 @@
  * alike in every process, so that a late answer could reach another one. State is kept here, never on the addon's objects.
  */
 import type { TransportError } from "@purser/core"
-import { type Cause, Effect, Metric, Queue, Schedule, type Scope } from "effect"
+import { type Cause, Effect, Metric, Queue, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Dealer, Event, Message, Pair, Publisher, Pull, Push, Request, Router, Subscriber, XPublisher } from "zeromq"
 import type { Endpoint } from "./Endpoint.ts"
 import type { CurvePublicKey } from "./CurveKey.ts"
 import { type Admission, makeAdmission } from "./internal/admission.ts"
+import { bindSocket } from "./internal/bindSocket.ts"
 import { makeSeal, makeUnseal } from "./internal/frameSeal.ts"
 import { nativeError, openError, sendError, type Zeromq } from "./internal/native.ts"
 import { observe } from "./internal/observe.ts"
@@ -172,15 +173,6 @@ const acquire = (zmq: Zeromq, options: ZmqSocketOptions, routingId: string, labe
     (socket) => Effect.andThen(Effect.sync(() => socket.close()), Metric.modify(ZmqMetrics.openSockets, -1))
   )
 
-const bind = (socket: Native, { address }: Endpoint, settings: SocketSettings) =>
-  Effect.tryPromise({ try: () => socket.bind(address), catch: nativeError }).pipe(
-    Effect.retry({
-      while: (error) => error.code === "EADDRINUSE",
-      schedule: Schedule.spaced(50).pipe(Schedule.upTo({ duration: settings.bindWaitMs }))
-    }),
-    Effect.mapBoth({ onFailure: (error) => openError(error, address), onSuccess: () => socket.lastEndpoint ?? address })
-  )
-
 /** Opens a socket, binds and connects it, and starts to read. */
 export const openZmqSocket = Effect.fnUntraced(function*(
   zmq: Zeromq,
@@ -203,7 +195,7 @@ export const openZmqSocket = Effect.fnUntraced(function*(
   // Any call while a bind is under way fails, so that reading and writing start after it.
   const bound = yield* Effect.forEach(
     options.endpoints.filter(({ attach }) => attach === "bind"),
-    (endpoint) => bind(socket, endpoint, options.settings)
+    ({ address }) => bindSocket(socket, address, options.settings)
   )
   const native = (address: string, call: () => void) => Effect.try({ try: call, catch: (error) => openError(nativeError(error), address) })
   const reach = Effect.fnUntraced(function*(endpoints: ReadonlyArray<Endpoint>) {

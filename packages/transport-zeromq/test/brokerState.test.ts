@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { type BrokerAction, type BrokerEvent, type BrokerLimits, makeBrokerState } from "../src/internal/brokerState.ts"
 
-const limits: BrokerLimits = { heartbeatMs: 1000, queueMax: 20, queueMaxBytes: 1000, expiryMs: 10_000, workersMax: 10, creditMax: 8 }
+const limits: BrokerLimits = { heartbeatMs: 1000, queueMax: 20, queueMaxBytes: 1000, expiryMs: 10_000, expiryMaxMs: 30_000, workersMax: 10, creditMax: 8 }
 const [service, other] = ["charge", "refund"] as const
 
 type Event = BrokerEvent<string, string>
@@ -89,8 +89,14 @@ const makeAuditor = () => {
       }
       case "Refuse":
         assert.strictEqual(action.because, "full")
-        assert.isAtLeast(state.figures().waiting, limits.queueMax)
-        if (event._tag === "Requested") requests.delete(event.token)
+        if (event._tag !== "Requested") return
+        requests.delete(event.token)
+        if (state.figures().waiting < limits.queueMax) {
+          const served = new Set([...present.values()].map(({ service }) => service))
+          assert.isFalse(served.has(event.service), "who has a worker is refused only by a full queue")
+          const aside = [...requests.values()].filter(({ holder, service, state }) => state === "waiting" && holder === undefined && !served.has(service))
+          assert.isAtLeast(aside.length, limits.queueMax / 4)
+        }
         return
       case "Stale":
         seen.stale++
@@ -103,7 +109,7 @@ const makeAuditor = () => {
 
   const happen = (event: Event) => {
     if (event._tag === "Requested") {
-      requests.set(event.token, { client: event.client, service: event.service, expiresAtMs: nowMs + event.deadlineMs!, state: "waiting", holder: undefined })
+      requests.set(event.token, { client: event.client, service: event.service, expiresAtMs: nowMs + Math.min(event.deadlineMs!, limits.expiryMaxMs), state: "waiting", holder: undefined })
     }
     if (event._tag === "Ready" && (present.get(event.worker)?.service ?? event.service) === event.service) {
       present.set(event.worker, { service: event.service, credit: event.credit!, finals: present.get(event.worker)?.finals ?? 0 })
@@ -227,7 +233,7 @@ describe("workers that are lost", () => {
   })
 
   it("a worker that only beats keeps a long job, however long it takes", () => {
-    const { handle } = makeBrokerState<string, string>({ ...limits, expiryMs: 1e9 }, 0)
+    const { handle } = makeBrokerState<string, string>({ ...limits, expiryMs: 1e9, expiryMaxMs: 1e9 }, 0)
     handle(readies("slow", 1), 0)
     handle(asked("long"), 0)
     const actions: Array<Action> = []
@@ -287,6 +293,8 @@ describe("workers that are lost", () => {
 describe("limits", () => {
   it("a full queue refuses, by number and by bytes, and takes again when there is room", () => {
     const { handle } = makeBrokerState<string, string>({ ...limits, queueMax: 2, queueMaxBytes: 10 }, 0)
+    handle(readies("busy", 1), 0)
+    assert.deepStrictEqual(tags(handle(asked("held"), 0)), ["Give"])
     for (const token of ["a", "b"]) assert.deepStrictEqual(tags(handle(asked(token), 0)), [])
     assert.deepStrictEqual(handle(asked("c"), 0), [{ _tag: "Refuse", client: "c", service, body: "c", because: "full" }])
     handle(readies("w", 2), 0)
@@ -321,5 +329,39 @@ describe("limits", () => {
     handle(readies("w", 100), 0)
     assert.deepStrictEqual(tags(handle(readies("x", 1), 0)), ["Dismiss"])
     assert.deepStrictEqual(["a", "b", "c"].flatMap((token) => tags(handle(asked(token), 0))), ["Give", "Give"])
+  })
+})
+
+describe("requests that nobody will ever work on", () => {
+  const forNobody = (token: string, of: string, deadlineMs?: number): Event => ({ _tag: "Requested", token, client: "stranger", service: of, body: token, bytes: 10, deadlineMs })
+
+  it("take a quarter of the queue, by whatever names, and leave it when a worker comes", () => {
+    const { figures, handle } = makeBrokerState<string, string>(limits, 0)
+    handle(readies("w", 1), 0)
+    assert.deepStrictEqual(tags(handle(asked("a"), 0)), ["Give"])
+    const refused = Array.from({ length: 30 }, (_, n) => handle(forNobody(`n${n}`, `nobody${n}`), 0)).filter((actions) => tags(actions).includes("Refuse"))
+    assert.strictEqual(refused.length, 25)
+    for (let n = 0; n < 15; n++) assert.deepStrictEqual(tags(handle(asked(`b${n}`), 0)), [], "the service that has a worker has the rest")
+    assert.deepStrictEqual(tags(handle(asked("more"), 0)), ["Refuse"])
+    assert.strictEqual(figures().waiting, 20)
+    // Its own requests count among those for nobody once it is gone, and no longer when it is back.
+    handle({ _tag: "Disconnected", worker: "w" }, 0)
+    assert.deepStrictEqual(tags(handle(forNobody("one more", "nobody0"), 0)), ["Refuse"])
+    handle({ _tag: "Ready", worker: "n", service: "nobody1", credit: 8 }, 0)
+    handle(readies("w2", 8), 0)
+    assert.deepStrictEqual(tags(handle(forNobody("again", "nobody9"), 0)), [])
+  })
+
+  it("take a quarter of its bytes", () => {
+    const { handle } = makeBrokerState<string, string>(limits, 0)
+    const large = (token: string): Event => ({ _tag: "Requested", token, client: "stranger", service: "nobody", body: token, bytes: 125, deadlineMs: undefined })
+    assert.deepStrictEqual(["a", "b", "c"].map((token) => tags(handle(large(token), 0))), [[], [], ["Refuse"]])
+  })
+
+  it("wait no longer than the broker lets them, whatever their senders say", () => {
+    const { handle } = makeBrokerState<string, string>(limits, 0)
+    handle(forNobody("a", "nobody", 999_999_999_999), 0)
+    assert.notInclude(tags(handle({ _tag: "Ticked" }, limits.expiryMaxMs - 1)), "Expired")
+    assert.include(tags(handle({ _tag: "Ticked" }, limits.expiryMaxMs)), "Expired")
   })
 })

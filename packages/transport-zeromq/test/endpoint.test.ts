@@ -20,6 +20,11 @@ describe("Endpoint", () => {
     assert.deepStrictEqual(attach(">inproc://a"), Result.succeed(["connect", "inproc://a"]))
   })
 
+  it("has no port beyond the last one, which libzmq would take for another", () => {
+    const read = (port: string) => Result.isSuccess(parseEndpoint(`tcp://127.0.0.1:${port}`, { attach: "bind", allowPlain: false }))
+    assert.deepStrictEqual(["1", "65535", "*", "65536", "99999"].map(read), [true, true, true, false, false])
+  })
+
   it("splits a list", () => {
     assert.deepStrictEqual(splitEndpoints(" inproc://a , ,ipc://b"), ["inproc://a", "ipc://b"])
   })

@@ -167,10 +167,10 @@ describe("leaving", () => {
 })
 
 describe("limits", () => {
-  it.live("a full queue is told as Backpressure, and takes requests again when a worker has come", () =>
+  it.live("the part of the queue for services without workers, when it is full, is told as Backpressure, and takes requests again when a worker has come", () =>
     Effect.gen(function*() {
       const endpoint = yield* freeAddress
-      const broker = yield* brokerOn(endpoint, { queueMax: 2 })
+      const broker = yield* brokerOn(endpoint, { queueMax: 8 })
       const client = yield* clientOf(endpoint, { ...onlyOnce, joinMax: 1 })
       const waiting = ["a", "b"].map((customer) => chargeFor(customer, "2026-07"))
       const submitted = yield* Effect.forkChild(Effect.forEach(waiting, (request) => client.submit(request), { concurrency: "unbounded" }))

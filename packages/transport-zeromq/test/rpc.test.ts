@@ -88,4 +88,36 @@ describe("effect/rpc over router-dealer", () => {
       const message = { at: new Date(7), n: 7n }
       assert.deepStrictEqual(yield* (yield* connect(endpoint)).echo(message), message)
     }), 60_000)
+
+  it.live("outlives messages that the library dies of, on both sides", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      yield* start(endpoint)
+      const dealer = yield* bare(() => new zmq.Dealer({ linger: 0 }))
+      dealer.connect(endpoint)
+      const client = yield* connect(endpoint)
+      const message = { at: new Date(7), n: 7n }
+      for (const headers of [5, "abc", [[1, 2]]]) {
+        yield* Effect.promise(() => dealer.send(JSON.stringify({ _tag: "Request", id: "3", tag: "echo", payload: { at: "1970-01-01T00:00:00.007Z", n: "7" }, headers })))
+        assert.match(String((yield* Effect.promise(() => dealer.receive()))[0]), /"_tag":"(?:Defect|Exit)"/)
+        assert.deepStrictEqual(yield* client.echo(message), message)
+      }
+    }), 60_000)
+
+  it.live("a client that is answered with rubbish hears the next answer", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* freeAddress
+      const router = yield* bare(() => new zmq.Router({ linger: 0 }))
+      yield* Effect.promise(() => router.bind(endpoint))
+      const client = yield* connect(endpoint)
+      const call = yield* Effect.forkChild(Effect.flip(client.echo({ at: new Date(7), n: 7n })))
+      const [peer] = yield* Effect.promise(() => router.receive())
+      yield* Effect.promise(() => router.send([peer!, `{"_tag":"Defect"}`]))
+      assert.include(String(yield* Fiber.join(call)), "RpcClientError")
+      const waits = yield* Effect.forkChild(client.wait())
+      let asked: { readonly _tag?: string; readonly id?: string } = {}
+      while (asked._tag !== "Request") asked = JSON.parse(String((yield* Effect.promise(() => router.receive()))[1]))
+      yield* Effect.promise(() => router.send([peer!, JSON.stringify({ _tag: "Exit", requestId: asked.id, exit: { _tag: "Success", value: null } })]))
+      yield* Fiber.join(waits)
+    }), 60_000)
 })

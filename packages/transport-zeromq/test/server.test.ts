@@ -3,8 +3,9 @@ import { ChargeClient, ChargeServer } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { ZmqMetrics, ZmqTransport } from "@purser/transport-zeromq"
 import { ConfigProvider, Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Schedule, Scope } from "effect"
+import { existsSync } from "node:fs"
 import * as zmq from "zeromq"
-import { bare, bareRequester, freeAddress, paid, reasonOf, serve } from "./support.ts"
+import { bare, bareRequester, freeAddress, paid, reasonOf, serve, socketPath } from "./support.ts"
 
 const plain = (customer_id: string) =>
   JSON.stringify({ customer_id, billing_period: "2026-07", amount_cents: 1000, stripe_customer_id: "cus_1" })
@@ -14,6 +15,30 @@ const clientOf = (endpoint: string) =>
     Layer.build(ZmqTransport.layerReqRepClient({ endpoint, sockets: 1, requestTimeout: "60 seconds", retry: Schedule.recurs(0) })),
     (context) => Context.get(context, ChargeClient)
   )
+
+describe("an ipc address", () => {
+  it.live("is not taken from who serves there, and is free when nobody does, whatever is left of its file", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* socketPath("charge")
+      const socket = { bindWaitMs: 100 }
+      const [first, after] = [yield* Scope.make(), yield* Scope.make()]
+      yield* Scope.provide(serve({ endpoint, socket }, (request) => Effect.succeed(paid(request))), first)
+      const client = yield* clientOf(endpoint)
+      yield* client.submit(chargeFor("c_1", "2026-07"))
+      const taken = yield* Effect.flip(Effect.scoped(Effect.flatMap(
+        Layer.build(ZmqTransport.layerReqRepServer({ endpoint, socket })),
+        (context) => Context.get(context, ChargeServer).serve((request) => Effect.succeed(paid(request)))
+      )))
+      assert.deepStrictEqual([reasonOf(taken), String(taken.message).includes("EADDRINUSE")], ["Closed", true])
+      yield* client.submit(chargeFor("c_2", "2026-07"))
+      yield* Scope.close(first, Exit.void)
+      // A killed process leaves the file as well.
+      assert.isTrue(existsSync(endpoint.slice("ipc://".length)))
+      yield* Scope.provide(serve({ endpoint, socket }, (request) => Effect.succeed(paid(request))), after)
+      yield* (yield* clientOf(endpoint)).submit(chargeFor("c_3", "2026-07"))
+      yield* Scope.close(after, Exit.void)
+    }), 60_000)
+})
 
 describe("the server", () => {
   it.live("works on as many requests at a time as it may, and refuses beyond what may wait", () =>

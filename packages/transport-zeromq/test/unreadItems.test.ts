@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type DeadLetter, Wire } from "@purser/core"
+import { frameItemsMax } from "@purser/core/WireSchema"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { ReqRep, ZmqTransport } from "@purser/transport-zeromq"
 import { Effect, Schedule, Schema } from "effect"
@@ -56,6 +57,26 @@ describe("an item of a joined frame that cannot be read", () => {
       assert.deepStrictEqual([status, ack_seq, error.reason, error.outcome, error.message], ["error", 7, "MalformedMessage", "not_charged", "malformed message: duplicate field \"amount_cents\""])
       yield* until(2)
       assert.deepStrictEqual(letters.map(textOf), [frame, plain])
+    }), 60_000)
+
+  it.live("is not even looked at where there are more of them than a frame may have: one answer, one letter", () =>
+    Effect.gen(function*() {
+      const [charges, service] = [yield* freeAddress, yield* freeAddress]
+      const { deadLetters, letters, until } = letterBox()
+      yield* serveOn(ZmqTransport.layerReqRepServer({ endpoint: charges, deadLetters }), (request) => Effect.succeed(paid(request)))
+      yield* Effect.forkScoped(ReqRep.serve({ request: Schema.Unknown, reply: Schema.Void, endpoint: service, deadLetters }, () => Effect.void))
+      for (const [index, endpoint] of [charges, service].entries()) {
+        const ask = yield* bareRequester(endpoint)
+        const answers = Effect.fnUntraced(function*(length: number) {
+          const [text] = yield* ask(`{"v":1,"client":"c","items":[${Array.from({ length }, () => 1).join(",")}]}`)
+          // What is no frame of charges is answered in the plain form.
+          return (JSON.parse(text!).items?.length ?? 1) as number
+        })
+        assert.deepStrictEqual([yield* answers(frameItemsMax), yield* answers(frameItemsMax + 1), yield* answers(200_000)], [frameItemsMax, 1, 1])
+        yield* until(3 * (index + 1))
+        assert.isTrue(letters.every(({ reason }) => reason === "MalformedMessage"))
+      }
+      assert.strictEqual(letters.length, 6)
     }), 60_000)
 
   it.live("is kept by services of other messages too", () =>

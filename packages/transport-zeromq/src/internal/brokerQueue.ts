@@ -20,6 +20,7 @@ export interface BrokerQueue<Request> {
   /** Puts back what was taken, in front. */
   readonly giveBack: (requests: ReadonlyArray<Request>) => void
   readonly take: () => Request | undefined
+  readonly forEach: (visit: (request: Request) => void) => void
   /** Removes what does not pass, and gives it. */
   readonly remove: (drop: (request: Request) => boolean) => ReadonlyArray<Request>
 }
@@ -44,6 +45,9 @@ export const makeBrokerQueue = <Request>(): BrokerQueue<Request> => {
         head = 0
       }
       return request
+    },
+    forEach: (visit) => {
+      for (let index = head; index < items.length; index++) visit(items[index]!)
     },
     remove: (drop) => {
       const removed: Array<Request> = []

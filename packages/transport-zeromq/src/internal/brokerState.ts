@@ -15,6 +15,8 @@ export interface BrokerLimits {
   readonly queueMaxBytes: number
   /** How long a request waits whose sender names no deadline. */
   readonly expiryMs: number
+  /** How long one waits at the most, whatever its sender says. */
+  readonly expiryMaxMs: number
   readonly workersMax: number
   /** Requests at a time that a worker may ask for at the most. */
   readonly creditMax: number
@@ -73,6 +75,12 @@ interface Worker<Request> {
   turn: number
 }
 
+/**
+ * What part of the queue may hold requests for services that nobody works for: names are the senders' to choose, and a made-up one must not
+ * stop the others. A service whose workers are all gone is back with the first of them.
+ */
+const unservedPart = 1 / 4
+
 /** A worker that was silent for more of its heartbeats is lost; ticks come four times in each. */
 const silentBeats = 2.5
 
@@ -83,6 +91,10 @@ export const makeBrokerState = <Client, Body>(limits: BrokerLimits, startMs: num
   const { heartbeatMs } = limits
   const workers = new Map<string, Worker<Request>>()
   const queues = new Map<string, BrokerQueue<Request>>()
+  /** How many workers a service has; one that has none is not in it. */
+  const served = new Map<string, number>()
+  /** Of what waits, that for services without workers. */
+  const unserved = { requests: 0, bytes: 0 }
   let waiting = 0
   let waitingBytes = 0
   let turns = 0
@@ -97,7 +109,26 @@ export const makeBrokerState = <Client, Body>(limits: BrokerLimits, startMs: num
   const left = (request: Request, sign: 1 | -1) => {
     waiting += sign
     waitingBytes += sign * request.bytes
+    if (!served.has(request.service)) setAside(request, sign)
   }
+  const setAside = ({ bytes }: Request, sign: 1 | -1) => {
+    unserved.requests += sign
+    unserved.bytes += sign * bytes
+  }
+  const joins = (service: string) => {
+    const workers = served.get(service) ?? 0
+    if (workers === 0) queues.get(service)?.forEach((request) => setAside(request, -1))
+    served.set(service, workers + 1)
+  }
+  const leaves = (service: string) => {
+    const workers = served.get(service)! - 1
+    if (workers > 0) return void served.set(service, workers)
+    served.delete(service)
+    queues.get(service)?.forEach((request) => setAside(request, 1))
+  }
+  const isFull = (service: string, bytes: number): boolean =>
+    waiting >= limits.queueMax || waitingBytes + bytes > limits.queueMaxBytes
+    || !served.has(service) && (unserved.requests >= limits.queueMax * unservedPart || unserved.bytes + bytes > limits.queueMaxBytes * unservedPart)
 
   /** The worker with the most room; of equals, the one whose turn is the longest ago. */
   const freest = (service: string): Worker<Request> | undefined => {
@@ -137,6 +168,7 @@ export const makeBrokerState = <Client, Body>(limits: BrokerLimits, startMs: num
 
   const drop = (worker: Worker<Request>, because: DropReason, nowMs: number, actions: Array<Action>): void => {
     workers.delete(worker.id)
+    leaves(worker.service)
     const requests = [...worker.held.values()]
     for (const request of requests) left(request, 1)
     if (requests.length > 0) queueOf(worker.service).giveBack(requests)
@@ -148,10 +180,10 @@ export const makeBrokerState = <Client, Body>(limits: BrokerLimits, startMs: num
   const request = ({ _tag, deadlineMs, ...asked }: Extract<BrokerEvent<Client, Body>, { _tag: "Requested" }>, nowMs: number, actions: Array<Action>) => {
     const { body, client, service } = asked
     if (closing) return void actions.push({ _tag: "Refuse", client, service, body, because: "closing" })
-    if (waiting >= limits.queueMax || waitingBytes + asked.bytes > limits.queueMaxBytes) {
+    if (isFull(service, asked.bytes)) {
       return void actions.push({ _tag: "Refuse", client, service, body, because: "full" })
     }
-    const added: Request = { ...asked, expiresAtMs: nowMs + (deadlineMs ?? limits.expiryMs), deliveries: 0 }
+    const added: Request = { ...asked, expiresAtMs: nowMs + Math.min(deadlineMs ?? limits.expiryMs, limits.expiryMaxMs), deliveries: 0 }
     queueOf(service).add(added)
     left(added, 1)
     dispatch(service, nowMs, actions)
@@ -164,6 +196,7 @@ export const makeBrokerState = <Client, Body>(limits: BrokerLimits, startMs: num
     if (known === undefined && workers.size >= limits.workersMax) return void actions.push({ _tag: "Dismiss", worker: id })
     const room = Math.min(credit ?? 1, limits.creditMax)
     if (known === undefined) {
+      joins(service)
       workers.set(id, { id, service, held: new Map(), credit: room, heardAtMs: nowMs, beatAtMs: nowMs, givenCount: 0, finalCount: 0, turn: 0 })
     } else {
       known.credit = room
@@ -215,6 +248,7 @@ export const makeBrokerState = <Client, Body>(limits: BrokerLimits, startMs: num
     queues.clear()
     for (const worker of workers.keys()) actions.push({ _tag: "Dismiss", worker })
     workers.clear()
+    served.clear()
   }
 
   const fromWorker = (event: Extract<BrokerEvent<Client, Body>, { readonly worker: string }>, nowMs: number, actions: Array<Action>): void => {

@@ -178,7 +178,9 @@ export const serveReplies = <Req, Reply, A, E>(
         closing = true
         workbench.close()
         if (!(yield* workbench.settle(options.drainMs))) {
-          yield* Effect.logWarning(`${workbench.taken()} requests did not end within ${options.drainMs} ms and are cut short`)
+          // Without any time of its own, whoever closed it has waited, and says how long.
+          const late = options.drainMs === 0 ? "have not ended" : `did not end within ${options.drainMs} ms`
+          yield* Effect.logWarning(`${workbench.taken()} requests ${late} and are cut short`)
           workbench.cut()
           yield* workbench.settle(cutMs)
         }

@@ -5,6 +5,7 @@
  * compiled once, must need no services and must not be asynchronous.
  */
 import { MalformedMessage, PeerLost, Tracing, TransportError, type TransportErrorReason } from "@purser/core"
+import { frameItemsMax } from "@purser/core/WireSchema"
 import { type Cause, Effect, Metric, Result, Schema } from "effect"
 import { ZmqMetrics } from "../ZmqMetrics.ts"
 import type { ReplyOf } from "./errand.ts"
@@ -33,7 +34,8 @@ const itemsOf = (text: string): Result.Result<ReadonlyArray<unknown>, MalformedM
   const json = parseJson(text)
   if (Result.isFailure(json)) return Result.fail(json.failure)
   const frame = json.success
-  return isRecord(frame) && frame["v"] === 1 && Array.isArray(frame["items"]) ? Result.succeed(frame["items"]) : Result.fail(malformed("expected a frame of version 1"))
+  if (!isRecord(frame) || frame["v"] !== 1 || !Array.isArray(frame["items"])) return Result.fail(malformed("expected a frame of version 1"))
+  return frame["items"].length > frameItemsMax ? Result.fail(malformed(`a frame has at most ${frameItemsMax} items`)) : Result.succeed(frame["items"])
 }
 
 const encodeRefusal = Schema.encodeSync(Schema.toCodecJson(TransportError))
