@@ -119,7 +119,7 @@ export const guards = [
       ["\n    and (c.amount_minor, c.currency, c.stripe_customer_id) = ($6::bigint, $7::text, $8::text)", ""],
       "\n  for update of c",
       [" and p.state = 'succeeded'", ""],
-      ["\n    and not exists (select 1 from purser.charges s where s.revises = $16::text)", ""],
+      ["\n    and not exists (select 1 from purser.charges s where s.revises = $16::text)", "", "what bills the same charge anew has the same key"],
       ["\n    and not exists (select 1 from purser.charges c where c.charge_key = $1::text)", "", "two rows of one key cannot be"],
       "\n  on conflict (charge_key) do nothing"
     ]

@@ -1,7 +1,7 @@
 /**
  * `pnpm mutation sql [NAME …]`: takes the guards of `guards.mjs` out of the statements, one at a time, and shows each mutilated program to the
  * tests that are meant to hold it. Prints a table of what noticed, and ends with 1 when something that is no twin of another guard was noticed by none.
- * NAMEs are those of statements, or parts of file names.
+ * NAMEs are those of statements, or parts of "FILE STATEMENT GUARD".
  *
  * Nothing on the disk is changed: a module is changed on its way into the test.
  */
@@ -87,7 +87,7 @@ const run = async (tests, change) => {
 }
 
 const names = process.argv.slice(2)
-const chosen = guards.filter(({ file, statement }) => names.length === 0 || names.some((name) => statement === name || file.includes(name)))
+const chosen = guards.filter(({ file, guard, statement }) => names.length === 0 || names.some((name) => statement === name || `${file} ${statement} ${guard}`.includes(name)))
 const cell = (text) => text.replaceAll("\n", " ").replaceAll(/\s+/g, " ").replaceAll("|", "\\|")
 
 for (const guard of chosen) without(readFileSync(sources + guard.file, "utf8"), guard)

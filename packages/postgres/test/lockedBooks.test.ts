@@ -9,6 +9,7 @@ import {
 } from "@purser/core"
 import { chargeFor, type ChargeForOptions } from "@purser/testkit/chargeFor"
 import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
 import { PgDunningBook } from "../src/PgDunningBook.ts"
 import { PgLedger } from "../src/PgLedger.ts"
@@ -137,6 +138,19 @@ layer(books, { timeout: 60_000, excludeTestServices: true })("at a locked row of
       yield* at("runs", "run_id", runId).inTurn(book.plan(runId), late)
       assert.deepStrictEqual([yield* found(chargeKey), yield* lines(runId)], ["planned", 1])
     }
+  }))
+
+  it.effect("a run that is staged and planned twice is as after the first time, and opens nothing that is to be billed anew", () => Effect.gen(function*() {
+    const book = yield* RunLedger
+    const sql = yield* SqlClient.SqlClient
+    const requests = [chargeFor("twice-planned", "2026-11"), chargeFor("anew-planned", "2026-11", { revision: 1 })]
+    const rows = requests.map((request, index) => ({ line: index + 1, chargeKey: request.chargeKey, request }))
+    yield* book.begin({ runId: "again", source: "a.csv" })
+    for (const _ of [1, 2]) yield* book.stage("again", rows)
+    for (const _ of [1, 2]) yield* book.plan("again")
+    assert.deepStrictEqual((yield* book.report("again", 0, 10)).map(({ line, state }) => [line, state]), [[1, "planned"], [2, "staged"]])
+    const kept = yield* sql.unsafe<{ readonly figures: string }>("select planned || ' planned, ' || present || ' present' as figures from purser.runs where run_id = 'again'")
+    assert.deepStrictEqual(kept.map(({ figures }) => figures), ["1 planned, 1 present"])
   }))
 
   it.effect("a run changes from a state that it still has, opens one round for two, and is taken by a runner once", () => Effect.gen(function*() {
