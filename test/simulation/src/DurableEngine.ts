@@ -13,8 +13,10 @@ import { createHash } from "node:crypto"
 import { definitionsGroup, patientMessages } from "@purser/engine"
 
 /** How long a runner may be silent before others take what it has. */
-export const takeOverMs = 30_000
-const pollMs = 15_000
+export const takeOverMs = 60_000
+const refreshMs = takeOverMs / 3
+/** Looks that a runner takes idly, which cost a world more than its work. What happens in a runner itself waits for none of them. */
+const pollMs = 30_000
 
 /** What every engine of a database shares. */
 export interface EngineTables {
@@ -30,7 +32,7 @@ const config = (address: Option.Option<RunnerAddress.RunnerAddress>) => Sharding
   availableShardGroups: groups,
   assignedShardGroups: groups,
   shardLockExpiration: takeOverMs,
-  shardLockRefreshInterval: pollMs,
+  shardLockRefreshInterval: refreshMs,
   runnerHealthCheckInterval: pollMs,
   refreshAssignmentsInterval: pollMs,
   entityMessagePollInterval: pollMs,

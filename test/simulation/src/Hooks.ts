@@ -27,6 +27,9 @@ const signed = (body: string, nowMs: number, by: string): string => {
   return `t=${timestampS},v1=${createHmac("sha256", by).update(`${timestampS}.${body}`).digest("hex")}`
 }
 
+/** When it was signed, by its own word: it is good for five minutes from then on, also where Stripe's clock was wrong. */
+const signedAtMs = ({ headers }: WebhookRequest): number => 1000 * Number(/t=(\d+)/.exec(headers["stripe-signature"] ?? "")?.[1] ?? 0)
+
 const forgedPrefix = "evt_forged"
 
 /** An event that claims money for a row's object. */
@@ -74,7 +77,7 @@ class Mailroom {
   /** A call of Stripe's. */
   readonly receive = (request: WebhookRequest): Effect.Effect<number> =>
     Effect.suspend(() => {
-      this.kept ??= { request, atMs: this.shared.kernel.nowMs }
+      this.kept ??= { request, atMs: signedAtMs(request) }
       return Effect.tap(this.post(request), (status) =>
         Effect.sync(() => this.shared.storm.tell("stripe", `posts ${/"type": "([^"]*)"/.exec(request.body)?.[1]}`, status)))
     })

@@ -52,6 +52,9 @@ export class Process {
     Effect.andThen(Effect.suspend(() => this.dead ? Effect.die(new Error("the process is dead")) : Effect.void))
   )
 
+  /** A call that is made again and again while nothing happens: nobody has to be first in it. */
+  readonly idly = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> => this.pass.pipe(Effect.andThen(call), Effect.onExit(() => this.pass))
+
   /** A call to the world outside, from this process. Its answer is seen when the process is awake. */
   readonly outside = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     this.way.pipe(Effect.andThen(this.pass), Effect.andThen(call), Effect.onExit(() => this.pass))

@@ -29,7 +29,7 @@ export type RunFault =
 /** The run of a world that plans its charges; the bare dispatch where its books are not kept. */
 export const runPlanOf = (seed: string, isKept: boolean): RunPlan => {
   const rng = rngOf(seed).branch("run")
-  const drawn = rng.pick(["dispatch", "workflow", "workflow", "command"] as const)
+  const drawn = rng.pick(["dispatch", "workflow", "command"] as const)
   const by = isKept ? drawn : "dispatch"
   if (by === "dispatch") return { by, defined: false, alone: false, concurrency: 3, goesOn: false }
   return { by, defined: by === "workflow" && rng.chance(0.5), alone: rng.chance(0.6), concurrency: rng.pick([1, 2, 4]), goesOn: rng.chance(0.5) }
@@ -39,7 +39,7 @@ export const runPlanOf = (seed: string, isKept: boolean): RunPlan => {
 const timeOf = (rng: Rng) => rng.between(0, rng.pick([500, 500, 3000, 60_000, 5 * 60_000]))
 
 const faultOf = (rng: Rng, by: RunPlan["by"]): RunFault => {
-  const forMs = rng.pick([1000, 20_000, 45_000, 2 * 60_000])
+  const forMs = rng.pick([1000, 20_000, 75_000, 3 * 60_000])
   switch (rng.between(0, 9)) {
     case 0:
     case 1:

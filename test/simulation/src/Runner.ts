@@ -12,7 +12,7 @@ import type { Storm } from "./Storm.ts"
 export const tablesFor = (process: Process, storm: Storm, act: <A, E>(call: Effect.Effect<A, E>) => Effect.Effect<A, E>): Reach => (operation, call, idle) => {
   const away = new ClusterError.PersistenceError({ cause: new Error("the connection was lost") })
   const asked = struck(storm, process.name, `engine ${operation}`, away, idle ? "idle" : "runs")(call)
-  return idle ? process.outside(asked) : act(asked)
+  return idle ? process.idly(asked) : act(asked)
 }
 
 /** The processes that have, or had, an address in the cluster. */

@@ -23,6 +23,7 @@ export class Storm {
   /** What happens, line by line, for a person who looks at one seed. */
   readonly lines: Array<string> = []
   private readonly isTold: boolean
+  private readonly byKind = new Map<SimFault["kind"], ReadonlyArray<SimFault>>()
   private readonly counts = new Map<string, number>()
   /** Since when each process has its connection to the store. */
   private readonly connectedMs = new Map<string, number>()
@@ -42,7 +43,11 @@ export class Storm {
 
   /** All faults of a kind. */
   of<K extends SimFault["kind"]>(kind: K): ReadonlyArray<Of<K>> {
-    return this.faults.filter((fault): fault is Of<K> => fault.kind === kind)
+    const known = this.byKind.get(kind)
+    if (known !== undefined) return known as ReadonlyArray<Of<K>>
+    const found = this.faults.filter((fault): fault is Of<K> => fault.kind === kind)
+    this.byKind.set(kind, found)
+    return found
   }
 
   /** The fault of a window that is open now. */

@@ -72,8 +72,8 @@ export const runMutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "what people say is read once",
-    story: "a run that was paused or canceled goes on as it was found",
-    within: 100,
+    story: "a run that is paused or canceled goes on as it was when it was begun",
+    within: 600,
     shows: /was told that .* and sends/,
     fits: ({ faults, run }) => run !== undefined && faults.some((fault) => fault.kind === "runAct" && fault.act !== "resume"),
     register: (register) => {
@@ -82,7 +82,7 @@ export const runMutants: ReadonlyArray<Mutant> = [
         ...register,
         find: (run) =>
           Effect.flatMap(register.find(run), (found) => {
-            if (found === undefined) return Effect.succeed(found)
+            if (found === undefined || found.state === "paused" || found.state === "canceling") return first.get(run)?.(run) ?? Effect.succeed(found)
             const known = first.get(run)
             if (known === undefined) first.set(run, () => Effect.succeed(found))
             return known?.(run) ?? Effect.succeed(found)

@@ -23,7 +23,7 @@ describe("worlds in which everything goes wrong", () => {
   }
 
   it("are the same for the same seed, to the last request", { timeout: 600_000 }, async () => {
-    for (const seed of ["3", "13", "16", "27", "44", "101"]) {
+    for (const seed of ["3", "17", "25", "27", "44", "68", "101"]) {
       const one = await runScenario(scenarioOf(seed))
       const same = await runScenario(scenarioOf(seed))
       assert.deepStrictEqual(same, one)
