@@ -130,7 +130,7 @@ export const guards = [
     postpone: [" and verdict is null"],
     purge: [["received_at < purser.now() - $1::float8 * interval '1 millisecond'", "$1::float8 is not null"], " and verdict is not null"]
   }),
-  ...of("internal/watchSql.ts", [suite("watch")], {
+  ...of("internal/watchSql.ts", [suite("watch"), suite("retention")], {
     unlist: [" and resolved_at is null"],
     unknown: ["resolved_at is null and "],
     beginBook: [["where book_id = $1::text or booked_at", "where $1::text is not null or booked_at"], [" or booked_at < purser.now() - interval '1 day'", ""]],

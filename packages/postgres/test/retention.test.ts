@@ -1,6 +1,6 @@
 /** What retention leaves, however old it is: runs of which something may still come, events that nobody has dealt with, and what is young. */
 import { assert, layer } from "@effect/vitest"
-import { type ChargeRequest, Ledger, RequiresAction, RunLedger, RunRegistry, Succeeded, WebhookInbox } from "@purser/core"
+import { type AccountPayment, type ChargeRequest, Ledger, ReconcileBook, RequiresAction, RunLedger, RunRegistry, Succeeded, WebhookInbox } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,6 +8,7 @@ import * as DatabaseClock from "../src/DatabaseClock.ts"
 import * as Calls from "../src/internal/callSql.ts"
 import { booleans, double, doubles, integer, integers, texts } from "../src/internal/params.ts"
 import { PgLedger } from "../src/PgLedger.ts"
+import { PgReconcileBook } from "../src/PgReconcileBook.ts"
 import { PgRetention, type RetentionAges } from "../src/PgRetention.ts"
 import { PgRunLedger } from "../src/PgRunLedger.ts"
 import { PgRunRegistry } from "../src/PgRunRegistry.ts"
@@ -16,7 +17,7 @@ import * as TestDatabase from "../src/TestDatabase.ts"
 
 const never = Duration.days(9999)
 const none: RetentionAges = { engine: never, runs: never, dunning: never, webhooks: never }
-const stores = Layer.mergeAll(PgRetention.layer, PgLedger.layer, PgRunLedger.layer, PgRunRegistry.layer, PgWebhookInbox.layer)
+const stores = Layer.mergeAll(PgRetention.layer, PgLedger.layer, PgRunLedger.layer, PgRunRegistry.layer, PgWebhookInbox.layer, PgReconcileBook.layer)
 
 /** A run of one charge, planned and begun by somebody. */
 const runOf = Effect.fnUntraced(function*(runId: string, request: ChargeRequest) {
@@ -76,6 +77,20 @@ for (const [name, database] of TestDatabase.layers) {
       const ids = Effect.map(inbox.recent(10), (events) => events.map(({ event }) => event.id).toSorted())
       assert.deepStrictEqual([(yield* retention.count({ ...none, webhooks: Duration.days(39) })).webhookEvents, yield* ids], [1, ["evt_done", "evt_due"]])
       assert.deepStrictEqual([(yield* retention.prune({ ...none, webhooks: Duration.days(39) })).webhookEvents, yield* ids], [1, ["evt_due"]])
+    }))
+
+    it.effect("begins a reconciliation's book empty, and drops no other one that somebody came to within a day", () => Effect.gen(function*() {
+      const book = yield* ReconcileBook
+      const { billingPeriod, chargeKey, customerId, namespace } = chargeFor("booked", "2026-01")
+      const object: AccountPayment = {
+        id: "pi_1", status: "succeeded", amountMinor: 1000, amountReceivedMinor: 1000, currency: "usd", stripeCustomerId: "cus_1", createdMs: 0, chargeId: null, paymentMethod: null,
+        identity: { chargeKey, customerId, billingPeriod, namespace, item: null, revision: 0, generation: 1 }
+      }
+      yield* book.add("old", [object])
+      yield* DatabaseClock.advance("2 days")
+      for (const id of ["young", "again"]) yield* book.add(id, [object])
+      yield* book.begin("again")
+      assert.deepStrictEqual((yield* Effect.forEach(["old", "young", "again"], (id) => book.objects(id, [chargeKey]))).map(({ length }) => length), [0, 1, 0])
     }))
 
     it.effect("leaves calls that are young, and takes no more of the old ones at once than it may", () => Effect.gen(function*() {
