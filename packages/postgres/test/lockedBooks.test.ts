@@ -153,6 +153,24 @@ layer(books, { timeout: 60_000, excludeTestServices: true })("at a locked row of
     assert.deepStrictEqual(kept.map(({ figures }) => figures), ["1 planned, 1 present"])
   }))
 
+  it.effect("of a run nothing is asked for again that was put aside or is in conflict, and a planned run is not forgotten for another one", () => Effect.gen(function*() {
+    const book = yield* RunLedger
+    const ledger = yield* Ledger
+    const sql = yield* SqlClient.SqlClient
+    const names = ["again-plain", "again-aside", "again-conflict"]
+    const keys = yield* Effect.forEach(names, (name) => asked(name, "declined"))
+    yield* ledger.quarantine({ chargeKey: keys[1]!, worker: "w1", epoch: 1 }, "looked at")
+    const requests = names.map((name, index) => chargeFor(name, "2026-11", index === 2 ? { amountMinor: 900 } : {}))
+    for (const runId of ["retried", "other"]) {
+      yield* book.begin({ runId, source: "a.csv" })
+      yield* book.stage(runId, requests.map((request, index) => ({ line: index + 1, chargeKey: request.chargeKey, request })))
+      yield* book.plan(runId)
+    }
+    assert.deepStrictEqual(yield* book.keysIn("retried", ["declined"]), [keys[0]!])
+    yield* book.absorb("retried", "other")
+    assert.strictEqual((yield* sql.unsafe("select 1 from purser.runs where run_id = 'other'")).length, 1)
+  }))
+
   it.effect("a run changes from a state that it still has, opens one round for two, and is taken by a runner once", () => Effect.gen(function*() {
     const runs = yield* RunRegistry
     yield* runs.register({ runId: "run", name: "run", state: "running", definition: "file", params: null, options: null, actor: "ada" })
