@@ -64,7 +64,7 @@ const fill = Effect.gen(function*() {
       lease_until = case when n % 50 in (1, 2) then planned_at + n * interval '1 millisecond' end, release_due = n % 500 = 0,
       next_attempt_at = case when n % 50 = 0 then planned_at + n * interval '1 second' end
     from (select line as n, charge_key as k from purser.run_rows) r where k = charge_key`))
-  yield* sql.unsafe(Cap.open, [text("zmq-billing"), text("2026-11"), text("usd"), BigInt(rows) * 10_000n, integer(110), BigInt(rows) * 11_000n])
+  yield* sql.unsafe(Cap.open, [text("zmq-billing"), text("2026-11"), text("usd"), BigInt(rows) * 10_000n, integer(110), BigInt(rows) * 11_000n, text(null)])
   yield* sql.unsafe(`insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
     select charge_key, namespace, billing_period, currency, 1, amount_minor, purser.now() from purser.charges where state <> 'planned'`)
   yield* sql.unsafe(`update purser.caps set (reserved_minor, reservations) = (select sum(amount_minor), count(*) from purser.cap_reservations)`)
