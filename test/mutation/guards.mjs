@@ -242,7 +242,7 @@ export const guards = [
   ...of("internal/retentionSql.ts", [suite("PgRunRegistry"), suite("retention"), "test/e2e/test/pruneStore.test.ts"], {
     sweepOf: [["replies} where $3::boolean and", "replies} where $3::boolean is not null and"], ["messages} where $3::boolean and", "messages} where $3::boolean is not null and"]],
     pruneExecutions: [
-      "m.processed and ",
+      ["m.processed and ", "", "what has its last reply is processed"],
       ["r.id < $1::bigint", "$1::bigint is not null"],
       "\n    and (r.payload::jsonb ->> '_tag' = 'Failure' or r.payload::jsonb #>> '{value,_tag}' = 'Complete')"
     ],
@@ -257,7 +257,7 @@ export const guards = [
       ["purser.run_registry where $3::boolean and", "purser.run_registry where $3::boolean is not null and"]
     ],
     pruneDunning: [
-      "d.state <> 'open' and ",
+      ["d.state <> 'open' and ", "", "an open case has no end that could be old"],
       " d.workflow = 'over' and",
       ["exists (select 1 from purser.charges c where c.charge_key = d.charge_key and c.state = 'succeeded' and c.quarantine is null)", "true"],
       ["where $3::boolean and", "where $3::boolean is not null and"]

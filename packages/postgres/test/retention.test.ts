@@ -1,10 +1,11 @@
 /** What retention leaves, however old it is: runs of which something may still come, events that nobody has dealt with, and what is young. */
 import { assert, layer } from "@effect/vitest"
-import { type AccountPayment, type ChargeRequest, Ledger, ReconcileBook, RequiresAction, RunLedger, RunRegistry, Succeeded, WebhookInbox } from "@purser/core"
+import { type AccountPayment, type ChargeRequest, Declined, DunningBook, Ledger, ReconcileBook, RequiresAction, RunLedger, RunRegistry, Succeeded, WebhookInbox } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
+import { PgDunningBook } from "../src/PgDunningBook.ts"
 import * as Calls from "../src/internal/callSql.ts"
 import { booleans, double, doubles, integer, integers, texts } from "../src/internal/params.ts"
 import { PgLedger } from "../src/PgLedger.ts"
@@ -17,7 +18,7 @@ import * as TestDatabase from "../src/TestDatabase.ts"
 
 const never = Duration.days(9999)
 const none: RetentionAges = { engine: never, runs: never, dunning: never, webhooks: never }
-const stores = Layer.mergeAll(PgRetention.layer, PgLedger.layer, PgRunLedger.layer, PgRunRegistry.layer, PgWebhookInbox.layer, PgReconcileBook.layer)
+const stores = Layer.mergeAll(PgRetention.layer, PgLedger.layer, PgRunLedger.layer, PgRunRegistry.layer, PgWebhookInbox.layer, PgReconcileBook.layer, PgDunningBook.layer)
 
 /** A run of one charge, planned and begun by somebody. */
 const runOf = Effect.fnUntraced(function*(runId: string, request: ChargeRequest) {
@@ -29,8 +30,8 @@ const runOf = Effect.fnUntraced(function*(runId: string, request: ChargeRequest)
 })
 const ended = (runId: string) => Effect.flatMap(RunRegistry, (runs) => runs.change({ runId, from: ["running"], to: "finished", actor: "test" }))
 
-/** The charge is paid, or waits for its customer. */
-const settled = Effect.fnUntraced(function*(request: ChargeRequest, end: "paid" | "waits") {
+/** The charge is paid, declined, or waits for its customer. */
+const settled = Effect.fnUntraced(function*(request: ChargeRequest, end: "paid" | "declined" | "waits") {
   const ledger = yield* Ledger
   const answer = yield* ledger.claim(request, "w")
   if (answer._tag !== "Claimed") return yield* Effect.die(new Error(`expected Claimed, got ${answer._tag}`))
@@ -39,7 +40,9 @@ const settled = Effect.fnUntraced(function*(request: ChargeRequest, end: "paid" 
   const paymentIntentId = `pi_${chargeKey}`
   const common = { chargeKey, alreadySettled: false, paymentIntentId }
   yield* ledger.attach({ lease, generation, paymentIntentId, paymentMethod: "pm_card_visa" })
-  const outcome = end === "paid" ? new Succeeded({ ...common, chargeId: "ch_1", amountReceivedMinor: request.amountMinor }) : new RequiresAction({ ...common, detail: "the bank asks" })
+  const outcome = end === "paid" ? new Succeeded({ ...common, chargeId: "ch_1", amountReceivedMinor: request.amountMinor })
+    : end === "declined" ? new Declined({ ...common, code: "card_declined", declineCode: null, adviceCode: null, declinedChargeId: null, detail: "no" })
+    : new RequiresAction({ ...common, detail: "the bank asks" })
   yield* ledger.settle({ lease, attempt, paymentIntentId, outcome })
   return lease
 })
@@ -67,6 +70,24 @@ for (const [name, database] of TestDatabase.layers) {
       assert.deepStrictEqual([counted.runs, counted.runRows, yield* lines], [1, 1, [1, 1, 1, 1, 1, 1]])
       assert.deepStrictEqual(yield* retention.prune({ ...none, runs: Duration.days(39) }), counted)
       assert.deepStrictEqual([yield* kept, yield* lines], [["again", "aside", "conflict", "open", "waits"], [0, 1, 1, 1, 1, 1]])
+    }))
+
+    it.effect("leaves a dunning case whose workflow has not seen its end, also of a charge that is paid since", () => Effect.gen(function*() {
+      const [book, ledger, retention] = [yield* DunningBook, yield* Ledger, yield* PgRetention]
+      const request = chargeFor("followed", "2026-01")
+      const act = { actor: "ada", reason: "test" }
+      const { chargeKey } = request
+      yield* settled(request, "declined")
+      const opened = yield* book.open(chargeKey, act)
+      const caseId = opened._tag === "Opened" ? opened.case.caseId : ""
+      yield* book.close(caseId, "new_method", act)
+      yield* ledger.reopen({ chargeKeys: [chargeKey], from: ["declined"], ...act })
+      yield* settled(request, "paid")
+      yield* DatabaseClock.advance("40 days")
+      const prune = Effect.map(retention.prune({ ...none, dunning: Duration.days(39) }), ({ dunningCases }) => dunningCases)
+      const before = yield* prune
+      yield* book.finished(caseId)
+      assert.deepStrictEqual([before, yield* prune], [0, 1])
     }))
 
     it.effect("leaves an event that nobody has dealt with, and deletes nothing while it counts", () => Effect.gen(function*() {
