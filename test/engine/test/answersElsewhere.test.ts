@@ -16,11 +16,11 @@ class Workers extends Context.Service<Workers, {
 type Submit = (request: ChargeRequest, asking: number) => Effect.Effect<ChargeOutcome, SubmitError>
 
 /** The run's world with other workers than its own. They have a world of their own: a ledger, and a processor. */
-const withWorkers = (make: (own: Context.Context<ChargeClient | ChargeGateway>) => Submit, settings: Readonly<Record<string, string>> = {}) => {
+const withWorkers = (make: (own: Context.Context<ChargeClient | ChargeGateway>, ours: Submit) => Submit, settings: Readonly<Record<string, string>> = {}) => {
   const workers = Layer.effectContext(Effect.gen(function*() {
     const own = yield* Layer.build(Layer.fresh(TestPipeline.layer))
     const asked: Array<string> = []
-    const submit = make(own)
+    const submit = make(own, (yield* ChargeClient).submit)
     return Context.make(ChargeClient, ChargeClient.of({
       submit: (request) => Effect.suspend(() => submit(request, asked.push(request.customerId)))
     })).pipe(Context.add(Workers, Workers.of({
@@ -44,6 +44,10 @@ const naive = (own: Context.Context<ChargeGateway>): Submit => (request, asking)
     const payment = yield* gateway.confirm(order, { id, attempt: 1, paymentMethod: "pm_card", keySuffix: "" })
     return new Succeeded({ chargeKey: request.chargeKey, alreadySettled: false, paymentIntentId: payment.id, chargeId: payment.chargeId, amountReceivedMinor: payment.amountReceivedMinor })
   })
+
+/** One naive worker in a fleet of the run's own. */
+const mixed = (own: Context.Context<ChargeGateway>, ours: Submit): Submit => (request, asking) =>
+  (request.customerId === "c8" || request.customerId === "c9" ? naive(own) : ours)(request, asking)
 
 const declining = (): Submit => ({ chargeKey }) =>
   Effect.succeed(new Declined({ chargeKey, alreadySettled: false, paymentIntentId: null, code: "card_declined", declineCode: null, detail: "no" }))
@@ -116,13 +120,23 @@ describe("answers that the run's ledger does not have", () => {
       assert.isAtMost(Math.max(...(yield* payments(requests(30)))), 1)
     }).pipe(Effect.provide(withWorkers(naive))))
 
-  it.live("of charges that are unpaid end it when its patience does, which they do not renew", () =>
+  it.live("of one worker among the run's own are found at the end, and nobody was asked for twice", () =>
+    Effect.gen(function*() {
+      yield* start(wish("mixed", { count: 30, from: 0 }))
+      const { notes, open, state } = yield* report("mixed")
+      assert.deepStrictEqual([state, open], ["finished", 2])
+      assert.include(notes[0], "2 rows were answered")
+      assert.deepStrictEqual(yield* (yield* Workers).payments(requests(2, 8)), [1, 1])
+      assert.strictEqual(yield* paid(requests(30)), 28)
+    }).pipe(Effect.provide(withWorkers(mixed))))
+
+  it.live("of charges that are unpaid end it when it sees them open for the second time, and are not asked for again", () =>
     Effect.gen(function*() {
       yield* planned("declined", requests(3))
       const { error, progress, rows } = yield* dispatched("declined")
       assert.strictEqual(error.reason._tag === "AnsweredElsewhere" && error.reason.rows, 3)
       assert.deepStrictEqual([rows, progress.outcomes.Declined, (yield* (yield* Workers).asked).length], [[["planned", 3]], 3, 3])
-    }).pipe(Effect.provide(withWorkers(declining))))
+    }).pipe(Effect.provide(withWorkers(declining, { PURSER_RUN_PATIENCE: "1 hour" }))))
 
   it.live("are none where a declined charge was opened again meanwhile: the run leaves it to whoever opened it", () =>
     Effect.gen(function*() {

@@ -6,7 +6,7 @@ import { type ChargeClient, type ChargePause, type LedgerError, type RunLedger, 
 import { Clock, Duration, Effect, Option, Ref, Schedule, Stream } from "effect"
 import { AnsweredElsewhere, ClientRefused, DispatchError } from "../DispatchError.ts"
 import { type DispatchInput, type DispatchLines, type DispatchStop, isRowOpen, openRows, type RunProgress } from "../RunDispatch.ts"
-import { Heard } from "./heard.ts"
+import { Heard, Lines } from "./heard.ts"
 
 interface Parts {
   readonly client: ChargeClient["Service"]
@@ -63,7 +63,7 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
         )
       )
     )
-    return heard.hasAnswer(row.line) ? Effect.void : Effect.flatMap(mayGo(stop, heard), (goes) => goes ? send : Effect.void)
+    return heard.mayAsk(row.line) ? Effect.flatMap(mayGo(stop, heard), (goes) => goes ? send : Effect.void) : Effect.void
   }
 
   /** The store may be away for a while in mid-run; workers hand their charges back, and the run waits. */
@@ -87,6 +87,14 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
       Stream.runDrain
     )
 
+  /** Rows of a run with a final answer, until its ledger has all of them: a dispatch may be cut in two by a pause, or by who has it in work. */
+  const finals = new Map<string, Lines>()
+  const hearing = (runId: string) => {
+    const final = finals.get(runId) ?? new Lines()
+    finals.set(runId, final)
+    return new Heard(pageSize, final)
+  }
+
   /** Rows that were answered, and are still to be charged by the own ledger. */
   const unheard = (runId: string, heard: Heard) =>
     pages(runId, 0, () => false, heard.lastLine).pipe(
@@ -94,6 +102,8 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
       Stream.runCount
     )
   const answeredElsewhere = Effect.fnUntraced(function*(runId: string, rows: number): Effect.fn.Return<never, DispatchError> {
+    // Whoever starts it once more has been told.
+    finals.delete(runId)
     return yield* new DispatchError({ runId, reason: new AnsweredElsewhere({ rows: Math.max(1, rows) }) })
   })
 
@@ -121,8 +131,9 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
   const untilSettled = Effect.fnUntraced(function*({ concurrency, progress, runId, stop }: DispatchInput): Effect.fn.Return<ReadonlyArray<RunStateTotal>, LedgerError | DispatchError> {
     let lastOpen = Number.POSITIVE_INFINITY
     const { isOver, over, settledOne } = yield* impatience
-    const heard = new Heard(pageSize)
+    const heard = hearing(runId)
     for (;;) {
+      heard.passedOver = 0
       // A pass over many rows that nobody answers would take hours.
       yield* Effect.raceFirst(pass(concurrency, { runId, stop, progress, heard, settledOne }), over)
       if (heard.isElsewhere) return yield* answeredElsewhere(runId, yield* unheard(runId, heard))
@@ -131,10 +142,13 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
       if (stop?.isStopped() === true) return summary
       if (open < lastOpen || (yield* isPaused)) yield* settledOne
       lastOpen = open
-      if (open === 0) return summary
+      if (open === 0) {
+        finals.delete(runId)
+        return summary
+      }
       if (heard.isRefused) return yield* new DispatchError({ runId, reason: new ClientRefused({ detail: heard.refusal }) })
-      if (yield* isOver) {
-        // Not at once: a person, or dunning, may have opened a charge again that was declined, and is asking for it now.
+      // A person, or dunning, may have opened a charge again that was declined, and be asking for it now: where the ledger is known to be ours, there is time.
+      if ((open === heard.passedOver && !heard.isOurs) || (yield* isOver)) {
         const rows = yield* unheard(runId, heard)
         return rows === 0 ? summary : yield* answeredElsewhere(runId, rows)
       }
@@ -146,7 +160,7 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
   /** The rows of some lines, once each. */
   const lines = Effect.fnUntraced(function*({ afterLine, gate, runId, stop, throughLine }: DispatchLines): Effect.fn.Return<void, LedgerError | DispatchError> {
     const { over, settledOne } = yield* impatience
-    const heard = new Heard(pageSize)
+    const heard = hearing(runId)
     const sending: Sending = { runId, stop, progress: undefined, heard, settledOne }
     yield* Effect.raceFirst(
       pages(runId, afterLine, isEnough(sending), throughLine).pipe(

@@ -1,6 +1,7 @@
 /**
  * What one dispatch has heard from workers, as far as it decides whether to go on. A row that was answered by an outcome is never asked
- * again by the same dispatch: where its own ledger does not say so, whoever answered keeps another one, or none.
+ * again by the same dispatch, and one with a final answer by no later one either: where the own ledger does not say so, whoever answered
+ * keeps another one, or none.
  */
 import type { ChargeOutcome, SubmitError } from "@purser/core"
 
@@ -8,10 +9,12 @@ const wordBits = 32
 const blockLines = 1024
 
 /** Lines of a run; a run of millions takes a bit for each. */
-class Lines {
+export class Lines {
   private readonly blocks = new Map<number, Uint32Array>()
+  last = 0
 
   add(line: number) {
+    this.last = Math.max(this.last, line)
     const block = Math.floor(line / blockLines)
     let words = this.blocks.get(block)
     if (words === undefined) this.blocks.set(block, words = new Uint32Array(blockLines / wordBits))
@@ -30,8 +33,8 @@ class Lines {
 const isFinal = ({ _tag }: ChargeOutcome) => _tag === "Succeeded" || _tag === "Processing" || _tag === "Canceled"
 
 export class Heard {
-  private readonly answered = new Lines()
-  private readonly final = new Lines()
+  private readonly unpaidLines = new Lines()
+  private readonly final: Lines
   private readonly checkEvery: number
   private finals = 0
   private unpaid = 0
@@ -39,22 +42,25 @@ export class Heard {
   private failures = 0
   /** Why the last refusal was one. */
   refusal = ""
-  /** The last line that was answered. */
-  lastLine = 0
+  /** Rows of this pass that are still open, though they were answered before it. */
+  passedOver = 0
   /** The ledger had nothing of a final answer that it was asked about. */
   isElsewhere = false
   /** The ledger had an answer that it was asked about. */
   isOurs = false
 
-  constructor(checkEvery: number) {
+  /** `final`: rows with a final answer, also to an earlier dispatch of the run. */
+  constructor(checkEvery: number, final: Lines) {
     this.checkEvery = checkEvery
+    this.final = final
   }
 
   /** Whether the ledger should be asked about this row: the first of its kind, so that little is sent to strangers, and one now and then. */
   answer(line: number, outcome: ChargeOutcome): boolean {
-    this.answered.add(line)
-    this.lastLine = Math.max(this.lastLine, line)
-    if (!isFinal(outcome)) return this.unpaid++ % this.checkEvery === 0
+    if (!isFinal(outcome)) {
+      this.unpaidLines.add(line)
+      return this.unpaid++ % this.checkEvery === 0
+    }
     this.final.add(line)
     return this.finals++ % this.checkEvery === 0
   }
@@ -73,13 +79,21 @@ export class Heard {
     }
   }
 
-  hasAnswer(line: number): boolean {
-    return this.answered.has(line)
+  /** Whether a row may be asked for. */
+  mayAsk(line: number): boolean {
+    const isAnswered = this.final.has(line) || this.unpaidLines.has(line)
+    if (isAnswered) this.passedOver++
+    return !isAnswered
   }
 
   /** Whether an answered row that is still open tells of another ledger. */
   isForeign(line: number): boolean {
-    return this.isOurs ? this.final.has(line) : this.answered.has(line)
+    return this.final.has(line) || (!this.isOurs && this.unpaidLines.has(line))
+  }
+
+  /** The last line that was answered. */
+  get lastLine(): number {
+    return Math.max(this.final.last, this.unpaidLines.last)
   }
 
   /** Nothing but refusals was heard. */
