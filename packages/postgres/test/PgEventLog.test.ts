@@ -65,6 +65,8 @@ layer(Layer.provideMerge(stores, TestDatabase.layerPostgres), { timeout: 120_000
       assert.strictEqual((yield* keysFrom(before)).length, 1)
       const during = yield* bounds
       assert.isBelow(Number(during.low), Number(during.high) - 1)
+      // That place stays as long as it tells that the event has one.
+      assert.isAtMost((yield* log.trim(0)).trimmedTo, before)
       yield* Deferred.succeed(commit, undefined)
       yield* Fiber.join(slow)
       const after = yield* log.advance(1000)
