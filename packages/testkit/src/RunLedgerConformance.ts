@@ -85,6 +85,18 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
         assert.deepStrictEqual(linesOf(yield* book.report("begin", 0, 10)), [2, 3])
       }))
 
+    it.effect("keeps a line that it has, whoever stages it again: a process that stood still, or one that was not answered", () =>
+      Effect.gen(function*() {
+        const book = yield* RunLedger
+        const rows = rowsOf(Array.from({ length: 3 }, (_, index) => chargeFor(`restaged-${index}`, "2011-03")))
+        yield* staged("restaged", rows)
+        yield* book.stage("restaged", rows.slice(0, 2))
+        assert.deepStrictEqual(yield* book.plan("restaged"), { planned: 3, present: 0 })
+        yield* staged("restaged", rows)
+        assert.deepStrictEqual([yield* book.duplicates("restaged", 10), yield* book.lastLine("restaged")], [[], 4])
+        assert.deepStrictEqual((yield* book.summary("restaged")).map((total) => [total.state, total.rows]), [["planned", 3]])
+      }))
+
     it.effect("plans again without changing anything", () =>
       Effect.gen(function*() {
         const book = yield* RunLedger

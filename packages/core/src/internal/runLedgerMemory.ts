@@ -53,7 +53,9 @@ export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Led
       }),
     stage: (runId, rows) =>
       Effect.sync(() => {
-        for (const row of rows) run(runId).rows.push(row)
+        const book = run(runId)
+        const known = new Set(book.rows.map(({ line }) => line))
+        for (const row of rows) if (!known.has(row.line)) book.rows.push(row)
       }),
     duplicates: (runId, limit) =>
       Effect.sync(() => {
