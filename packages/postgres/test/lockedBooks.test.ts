@@ -232,6 +232,12 @@ layer(books, { timeout: 60_000, excludeTestServices: true })("at a locked row of
     const roomy = yield* opened("roomy")
     const request = chargeFor("roomy", "2026-11")
     assert.deepStrictEqual(yield* roomy.row.inTurn(roomy.paid, book.roomMade(request)), [true, 0])
+    // Another method is for a charge that is declined, and not for one that is at work again.
+    const again = yield* opened("at-work")
+    yield* (yield* Ledger).reopen({ chargeKeys: [again.chargeKey], from: ["declined"], ...act })
+    yield* book.close(again.caseId, "new_method", act)
+    yield* book.openDue({ maxAgeMs: 3_600_000, limit: 1000, ...act })
+    assert.strictEqual((yield* book.casesOf(again.chargeKey)).length, 1)
     const waits = yield* opened("waits")
     yield* waits.row.inTurn(book.offer("cus_waits", null, act), book.waits(waits.caseId, 1, 60_000))
     assert.isNull((yield* book.casesOf(waits.chargeKey))[0]!.case.goesOnAtMs, "the offer is looked at at once")
