@@ -111,6 +111,18 @@ describe("create", () => {
     }).pipe(Effect.provide(onSim())))
 })
 
+describe("a connected account", () => {
+  it.effect("that the charge is of is asked, whatever account is set; where it names none, the one that is set", () =>
+    Effect.gen(function*() {
+      const accounts = Effect.map(Effect.flatMap(StripeSim, (sim) => sim.requests), (entries) => entries.map(({ account }) => account))
+      const theirs = orderFor({ namespace: "zmq-billing@acct_theirs" })
+      yield* confirm(theirs, (yield* created(theirs)).id)
+      assert.deepStrictEqual(yield* accounts, ["acct_theirs", "acct_theirs"])
+      yield* confirm(order, (yield* created(order)).id)
+      assert.deepStrictEqual((yield* accounts).slice(2), ["acct_set", "acct_set"])
+    }).pipe(Effect.provide(onSim({ account: "acct_set" }))))
+})
+
 describe("confirm", () => {
   it.effect("moves the money once, however often it is repeated", () =>
     Effect.gen(function*() {
