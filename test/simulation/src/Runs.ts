@@ -248,7 +248,8 @@ const byCommand = Effect.fnUntraced(function*(needs: RunNeeds, { concurrency, go
       for (const run of runs) problems.push(...yield* eventProblems(register, run.runId))
       // At its end a register that is away is not the work's affair: the run is lost then, and said to be interrupted.
       const wasAway = scenario.faults.some(({ kind }) => kind === "store" || kind === "storeAway" || kind === "serialization" || kind === "failover")
-      const [last] = runs
+      // A bystander that was killed is nobody's affair: he tries once.
+      const last = runs.find(({ runId }) => runId.startsWith(`${command.name}.`))
       if (last === undefined) problems.push("the command has registered no run")
       else if (command.ended === undefined) problems.push(`the command has not ended: ${last.runId} is ${last.state} (${last.detail})`)
       else if (!isRunOver(last.state) && !wasAway) problems.push(`the command has ended as ${command.ended}, and ${last.runId} is ${last.state}`)
