@@ -84,6 +84,21 @@ export const declineCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): vo
       assert.strictEqual(taken?.declinedChargeId, "ch_no")
     }))
 
+  it.effect("keeps the failed charge of a decline while later attempts come to no bank", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const request = chargeFor("evidence-kept", period)
+      const { chargeKey } = request
+      const again = (from: "declined" | "rejected") => ledger.reopen({ chargeKeys: [chargeKey], from: [from], actor: "ada", reason: "again" })
+      const charge = yield* claimedAndAttached(request, "pi_kept")
+      yield* settle(charge, declined(chargeKey, "pi_kept"), "pi_kept")
+      yield* again("declined")
+      yield* settle(yield* mustClaim(request), rejected(chargeKey), "pi_kept")
+      assert.strictEqual(yield* again("rejected"), 1)
+      const third = yield* mustClaim(request)
+      assert.deepStrictEqual([third.attempt, third.paymentIntentId, third.declinedChargeId], [3, "pi_kept", "ch_no"], "else it is taken for this attempt's answer")
+    }))
+
   it.effect("pays the next attempts with a chosen method, the terms staying as they are, also for a new object", () =>
     Effect.gen(function*() {
       const ledger = yield* Ledger
