@@ -226,7 +226,8 @@ export const guards = [
       " and state = 'open'",
       [
         "($2::text = 'new_method' and c.state = 'declined') from u\n  where c.charge_key = u.charge_key and c.dunning_due <> ($2::text = 'new_method' and c.state = 'declined')",
-        "($2::text = 'new_method') from u\n  where c.charge_key = u.charge_key and c.dunning_due <> ($2::text = 'new_method')"
+        "($2::text = 'new_method') from u\n  where c.charge_key = u.charge_key and c.dunning_due <> ($2::text = 'new_method')",
+        "a charge at work has no time since which it stands, and `openDue` passes over it"
       ]
     ],
     offer: [
