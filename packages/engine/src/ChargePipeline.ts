@@ -35,6 +35,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
   readonly resume: (charge: ClaimedCharge) => Effect.Effect<ChargeOutcome, PipelineError>
   /** Gives back the room of charges that moved no money, where an earlier attempt to do so was cut short; answers how many. */
   readonly releaseDue: (limit: number) => Effect.Effect<number, PipelineError>
+  /** Gives back room that the caller took for a charge which others have settled unpaid: nobody else would return it. */
+  readonly releaseUnpaid: (chargeKey: ChargeKey) => Effect.Effect<void, LedgerError>
 }>()("@purser/engine/ChargePipeline") {
   /** The pipeline over whatever ledger, cap and gateway the app provides. */
   static readonly layer: Layer.Layer<ChargePipeline, Config.ConfigError, Ledger | SpendCap | ChargeGateway> = Layer.effect(
@@ -53,7 +55,6 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const inWork = makeInWork()
       const { step, whole } = yield* makeSteps(inWork.size)
       const oneStore = ledger.store !== undefined && ledger.store === cap.store
-
       const isQuiet = fault === noFault
       const whenOpen = <A, E>(next: Effect.Effect<A, E>) => pause.isOpen?.() === true ? next : Effect.andThen(pause.whenOpen, next)
       const patience = { while: (error: LedgerError) => error.isRetryable, schedule: settings.retry }
@@ -73,11 +74,10 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         yield* fault("after-release", chargeKey)
       })
 
-      /** Room that we took after another holder had settled the charge unpaid and given its room back: nobody else would return it. */
-      const releaseLate = Effect.fnUntraced(function*({ attempt, lease }: ClaimedCharge) {
-        const row = yield* ledger.find(lease.chargeKey)
-        if (row?.attempt === attempt && row.outcome !== null && movedNothing(row.outcome)) yield* untilStoreAnswers(settings, release(lease.chargeKey, attempt))
-      })
+      /** At whatever attempt the row ended: who asks for the next one has reserved for that, and keeps it. */
+      const releaseUnpaid = (chargeKey: ChargeKey) =>
+        untilStoreAnswers(settings, Effect.flatMap(ledger.find(chargeKey), (row) =>
+          row !== undefined && row.outcome !== null && movedNothing(row.outcome) ? release(chargeKey, row.attempt) : Effect.void))
 
       /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */
       const settle = (charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome): Effect.Effect<ChargeOutcome, PipelineError> => {
@@ -100,7 +100,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (answer._tag === "LeaseLost") return yield* leaseLost(charge, "settle")
         if (answer._tag === "Recorded") {
           yield* checkRecorded(charge, outcome, answer.outcome)
-          if (movedNothing(answer.outcome)) yield* Effect.ignore(releaseLate(charge))
+          if (movedNothing(answer.outcome)) yield* Effect.ignore(releaseUnpaid(chargeKey))
         }
         if (answer._tag === "Settled") {
           yield* Metric.update(EngineMetrics.charges.of(stateWord(answer.outcome._tag)), 1)
@@ -328,7 +328,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (Cause.hasInterrupts(cause)) return Effect.ignore(ledger.handBack(charge.lease, 0, "the worker was stopped"))
         const failed = Cause.findError(cause)
         if (Result.isFailure(failed)) return undefined
-        return Effect.ignore(failed.success._tag === "LedgerError" ? releaseLate(charge) : ledger.handBack(charge.lease, settings.handBackMs, failed.success.message))
+        return Effect.ignore(failed.success._tag === "LedgerError" ? releaseUnpaid(charge.lease.chargeKey) : ledger.handBack(charge.lease, settings.handBackMs, failed.success.message))
       }
 
       const proceed = (charge: ClaimedCharge, begun: Begun = nothingBegun): Effect.Effect<ChargeOutcome, PipelineError> =>
@@ -392,7 +392,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           const due = yield* ledger.releaseDue(limit)
           yield* Effect.forEach(due, ({ attempt, chargeKey }) => release(chargeKey, attempt), { concurrency: 64, discard: true })
           return due.length
-        })
+        }),
+        releaseUnpaid
       })
     })
   )

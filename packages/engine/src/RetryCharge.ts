@@ -41,10 +41,15 @@ export const retryCharge = Effect.fn("retryCharge")(function*(
   const pipeline = yield* ChargePipeline
   // The room of the old attempt goes back before the new one asks for its own.
   yield* pipeline.releaseDue(1000)
-  // Before the row moves; the pipeline finds it held. It stays held where others move the row now: then it is theirs.
-  yield* (yield* SpendCap).reserve({ namespace, billingPeriod, currency, chargeKey, attempt: attempt + 1, amountMinor })
+  // Before the row moves; the pipeline finds it held. What waits for its customer holds the room of its own attempt still, which
+  // may end unpaid before the row moves, and gives back no later attempt's.
+  const attemptHolding = state === "requires_action" ? attempt : attempt + 1
+  yield* (yield* SpendCap).reserve({ namespace, billingPeriod, currency, chargeKey, attempt: attemptHolding, amountMinor })
   const moved = yield* ledger.reopen({
     chargeKeys: [chargeKey], from: [state], attempt, actor, reason, ...(paymentMethod === undefined ? {} : { paymentMethod })
   })
-  return moved === 0 ? undefined : yield* pipeline.charge(request)
+  if (moved > 0) return yield* pipeline.charge(request)
+  // The room is theirs who moved the row, but where their attempt has come to its end unpaid.
+  yield* pipeline.releaseUnpaid(chargeKey)
+  return undefined
 })

@@ -313,7 +313,8 @@ describe("a fact", () => {
     const other = (attempt: number, outcome: unknown) => charged({ ledger: { ...settles(Effect.succeed({ _tag: "Recorded", outcome: declined })), find: () => Effect.succeed({ attempt, outcome } as never) } })
     const kept = yield* charged({ ledger: { ...settles(Effect.succeed({ _tag: "Recorded", outcome: declined })), find: () => Effect.succeed(row) } })
     assert.deepStrictEqual([kept.end, kept.asked.slice(-3)], ["Declined card_declined no", ["find row", "release 1", "mark released 1"]])
-    for (const [attempt, outcome] of [[2, declined], [1, null], [1, succeeded()], [1, new Processing({ chargeKey, alreadySettled: false, paymentIntentId: "pi_1" })]] as const) {
+    assert.deepStrictEqual((yield* other(2, declined)).asked.slice(-3), ["find row", "release 2", "mark released 2"])
+    for (const [attempt, outcome] of [[1, null], [1, succeeded()], [1, new Processing({ chargeKey, alreadySettled: false, paymentIntentId: "pi_1" })]] as const) {
       assert.strictEqual((yield* other(attempt, outcome)).asked.at(-1), "find row")
     }
     // Not counted by us, and no room of ours.

@@ -310,6 +310,22 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         assert.strictEqual(yield* detail, by.reason)
       }))
 
+    it.effect("what was read stays as it was read", () =>
+      Effect.gen(function*() {
+        const book = yield* DunningBook
+        const { chargeKey, stripeCustomerId } = yield* decline("read", { stripeCustomerId: "cus_read", paymentMethod: null })
+        const caseId = yield* running(chargeKey)
+        const listed = (yield* book.list({ onlyOpen: true, limit: many })).filter((view) => view.case.caseId === caseId)
+        const views = [(yield* book.look(caseId, 1))!, (yield* book.openOf(stripeCustomerId))[0]!, (yield* book.casesOf(chargeKey))[0]!, ...listed]
+        const stands = () => views.map((view) => [view.case.state, view.record.state, view.record.attempt, view.offered])
+        assert.deepStrictEqual(stands(), Array.from({ length: 4 }, () => ["open", "declined", 1, null]))
+        yield* book.offer(stripeCustomerId, "pm_card_visa", by)
+        yield* reopen(chargeKey)
+        yield* book.close(caseId, "canceled", by)
+        assert.deepStrictEqual(stands(), Array.from({ length: 4 }, () => ["open", "declined", 1, null]))
+        assert.strictEqual((yield* book.casesOf(chargeKey))[0]!.record.attempt, 2)
+      }))
+
     it.effect("lists cases, the newest first", () =>
       Effect.gen(function*() {
         const book = yield* DunningBook

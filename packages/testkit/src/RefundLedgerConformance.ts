@@ -73,6 +73,18 @@ export const suite = <E>(name: string, layer: Layer.Layer<Ledger | RefundLedger 
         assert.strictEqual((yield* assertTrail(refund)).length, 1)
       }))
 
+    it.effect("what was read stays as it was read", () =>
+      Effect.gen(function*() {
+        const book = yield* RefundLedger
+        const chargeKey = yield* paid("r-read")
+        const refund = yield* mustClaim(wish(chargeKey, "1", 400))
+        const records = [(yield* book.find(refund.lease.refundKey))!, ...yield* book.list(chargeKey)]
+        yield* settle(refund, refused(refund))
+        yield* mustClaim(wish(chargeKey, "1", 400, true))
+        assert.deepStrictEqual(records.map(({ attempt, outcome, state }) => [state, attempt, outcome]), [["requested", 1, null], ["requested", 1, null]])
+        assert.strictEqual((yield* book.find(refund.lease.refundKey))!.attempt, 2)
+      }))
+
     it.effect("gives a later request the recorded outcome, whatever it was", () =>
       Effect.gen(function*() {
         const outcomes: ReadonlyArray<readonly [string, (refund: ClaimedRefund) => RefundOutcome]> = [

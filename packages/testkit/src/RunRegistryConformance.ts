@@ -56,6 +56,16 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunRegistry | RunStash
         ])
       }))
 
+    it.effect("what was read stays as it was read", () =>
+      Effect.gen(function*() {
+        const runs = yield* RunRegistry
+        const { run } = yield* runs.register(runOf("read"))
+        const read = [run, (yield* runs.find("read"))!, (yield* runs.list({ limit: 100 })).find(({ name }) => name === "read")!]
+        yield* runs.change({ runId: run.runId, from: ["waiting"], to: "running", actor: "runner-1" })
+        yield* runs.note(run.runId, { runner: "runner-1", step: "charge" })
+        assert.deepStrictEqual(read.map(({ runner, state, step }) => [state, runner, step]), Array.from({ length: 3 }, () => ["waiting", null, null]))
+      }))
+
     it.effect("counts how runs stand: those that are not over, and those that ended so that somebody should know", () =>
       Effect.gen(function*() {
         const runs = yield* RunRegistry

@@ -1,8 +1,8 @@
 /** Many at once at the edge of the cap, through the whole pipeline of two workers: exactly what fits is paid, by the books. */
 import { assert, describe, it } from "@effect/vitest"
-import { ChargeGateway, type ChargeRequest, SpendCap } from "@purser/core"
+import { ChargeGateway, type ChargeRequest, Ledger, SpendCap } from "@purser/core"
 import { memoryBooks } from "@purser/core/testing"
-import { ChargePipeline, PipelineOptions, retryPolicy } from "@purser/engine"
+import { ChargePipeline, PipelineOptions, retryCharge, retryPolicy } from "@purser/engine"
 import { PgLedger, PgSpendCap } from "@purser/postgres"
 import * as TestDatabase from "@purser/postgres/TestDatabase"
 import { StripeSim } from "@purser/stripe-sim"
@@ -37,6 +37,21 @@ const booksOf = (billingPeriod: string) =>
 
 for (const [name, database] of TestDatabase.layers) {
   describe(`the edge of the cap on ${name}`, () => {
+    it.live("a retry of what others have had declined meanwhile asks nobody, and leaves no room taken", () =>
+      Effect.gen(function*() {
+        const request = chargeFor("late", "2026-06", { paymentMethod: "pm_card_visa_chargeDeclinedInsufficientFunds" })
+        yield* openCap(request)
+        yield* (yield* ChargePipeline).charge(request)
+        const ledger = yield* Ledger
+        const seen = (yield* ledger.find(request.chargeKey))!
+        const act = { actor: "a person", reason: "again" }
+        const room = Effect.flatMap(SpendCap, (cap) => Effect.map(cap.report(request.billingPeriod), (all) => all.map((one) => one.reservedMinor)))
+        assert.strictEqual((yield* retryCharge(seen, act))?._tag, "Declined")
+        assert.deepStrictEqual(yield* room, [0n])
+        assert.strictEqual(yield* retryCharge(seen, act), undefined)
+        assert.deepStrictEqual([(yield* ledger.find(request.chargeKey))?.attempt, yield* room], [2, [0n]])
+      }).pipe(Effect.provide(world(database))), 120_000)
+
     it.live("of 50 concurrent requests exactly those that fit succeed", () =>
       Effect.gen(function*() {
         const requests = Array.from({ length: 50 }, (_, i) => chargeFor(`edge-${i}`, "2026-07", { amountMinor: i % 3 === 0 ? 1700 : 1000 }))

@@ -4,7 +4,7 @@ import type { ChargeKey } from "../ChargeKey.ts"
 import type { DunningAct, DunningBook, DunningCase, DunningEnd, DunningView, OfferedMethod, OpenCaseAnswer } from "../DunningBook.ts"
 import { Ledger } from "../Ledger.ts"
 import type { CapScope } from "../SpendCap.ts"
-import { memoryRows, type MemoryRow } from "./ledgerMemory.ts"
+import { memoryRows, type MemoryRow, snapshotOf } from "./ledgerMemory.ts"
 
 interface Case {
   readonly chargeKey: ChargeKey
@@ -57,7 +57,7 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
     detail: one.closed?.reason ?? one.note
   })
   const viewOf = (one: Case): DunningView => {
-    const record = rows.get(one.chargeKey)!
+    const record = snapshotOf(rows.get(one.chargeKey)!)
     return {
       case: caseOf(one),
       record,

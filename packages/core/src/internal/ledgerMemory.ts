@@ -54,6 +54,9 @@ const isOpen = ({ state }: MemoryRow) => state === "planned" || state === "claim
 /** Somebody works on it, or is to. */
 const isHeld = ({ state }: MemoryRow) => state === "claimed" || state === "attached" || state === "processing"
 
+/** The row as it is now: what was read stays as it was read. */
+export const snapshotOf = <R extends object>(row: R): R => ({ ...row })
+
 /** The maps behind memory ledgers, so that the memory run book can plan rows in the same act. */
 export const memoryRows = new WeakMap<object, Map<ChargeKey, MemoryRow>>()
 
@@ -294,6 +297,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
           .filter((row) => row.request.billingPeriod === billingPeriod && row.chargeKey > afterKey)
           .sort((a, b) => a.chargeKey < b.chargeKey ? -1 : 1)
           .slice(0, limit)
+          .map(snapshotOf)
       ),
     newestEventMs: Effect.sync(() => {
       let newest: number | undefined
@@ -337,8 +341,13 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         [...rows.values()].filter((row) => row.nextAttemptAtMs !== null && row.nextAttemptAtMs <= now() && row.quarantine === null)
           .sort((a, b) => a.nextAttemptAtMs! - b.nextAttemptAtMs!)
           .slice(0, limit)
+          .map(snapshotOf)
       ),
-    find: (chargeKey) => Effect.sync(() => rows.get(chargeKey)),
+    find: (chargeKey) =>
+      Effect.sync(() => {
+        const row = rows.get(chargeKey)
+        return row === undefined ? undefined : snapshotOf(row)
+      }),
     events: (chargeKey) => Effect.sync(() => [...rows.get(chargeKey)?.events ?? []]),
     report: (billingPeriod) =>
       Effect.sync(() => {

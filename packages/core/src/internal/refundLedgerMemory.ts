@@ -8,7 +8,7 @@ import {
   type RefundSettleAnswer, type RefundState, type RefundTotal
 } from "../RefundLedger.ts"
 import { decideRebill, type RebillAnswer } from "../Rebill.ts"
-import { memoryRows, plannedRow } from "./ledgerMemory.ts"
+import { memoryRows, plannedRow, snapshotOf } from "./ledgerMemory.ts"
 import { decideRefund, mayRecordRefund, type RefundablePayment, refundedElsewhere, refundHoldsMoney, refundStateOf } from "../RefundRules.ts"
 import { Sightings } from "../Sightings.ts"
 
@@ -190,8 +190,12 @@ export const makeRefundLedgerMemory = Effect.fnUntraced(function*(options: { rea
         })
       }),
     revisedBy: (chargeKey) => Effect.sync(() => successor(chargeKey)),
-    find: (refundKey) => Effect.sync(() => rows.get(refundKey)),
-    list: (chargeKey) => Effect.sync(() => ofCharge(chargeKey)),
+    find: (refundKey) =>
+      Effect.sync(() => {
+        const row = rows.get(refundKey)
+        return row === undefined ? undefined : snapshotOf(row)
+      }),
+    list: (chargeKey) => Effect.sync(() => ofCharge(chargeKey).map(snapshotOf)),
     events: (refundKey) => Effect.sync(() => [...rows.get(refundKey)?.events ?? []]),
     report: (billingPeriod) =>
       Effect.sync(() => {

@@ -81,7 +81,7 @@ export const reconciled = (world: World, options: Partial<Types.Mutable<Reconcil
     ...world.ledger
   }))).pipe(Layer.provide(Ledger.layerMemory))
   const pipeline = Layer.succeed(ChargePipeline, ChargePipeline.of({
-    charge: () => Effect.die("nobody is asked for money"), releaseDue: () => Effect.die("not asked"),
+    charge: () => Effect.die("nobody is asked for money"), releaseDue: () => Effect.die("not asked"), releaseUnpaid: () => Effect.die("not asked"),
     resume: world.resume ?? ((charge) => Effect.as(note("resume"), new Succeeded({ chargeKey: charge.lease.chargeKey, alreadySettled: false, paymentIntentId: "pi_1", chargeId: null, amountReceivedMinor: 1999 })))
   }))
   const gateway = Layer.succeed(ChargeGateway, ChargeGateway.of({

@@ -4,7 +4,7 @@ import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { chargeFor } from "../chargeFor.ts"
 import type { StoreClock } from "../StoreClock.ts"
-import { assertTrail, attachTo, claim, common, declined, longMs, many, mustClaim, mustFind, period, rejected, settle, succeeded, sweep } from "./ledgerSteps.ts"
+import { assertTrail, attachTo, claim, claimedAndAttached, common, declined, longMs, many, mustClaim, mustFind, period, rejected, settle, succeeded, sweep } from "./ledgerSteps.ts"
 
 /** Adds the cases to a suite. */
 export const actCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void => {
@@ -60,6 +60,22 @@ export const actCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void =
       const [swept] = yield* sweep([keys[1]!])
       assert.deepStrictEqual([swept?.state, swept?.attempt, swept?.paymentIntentId], ["attached", 2, "pi_re"])
       yield* assertTrail(keys[1]!)
+    }))
+
+  it.effect("what was read stays as it was read", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const request = chargeFor("re-read", period)
+      const { chargeKey } = request
+      const { attempt, lease } = yield* claimedAndAttached(request, "pi_read")
+      yield* ledger.settle({ lease, attempt, paymentIntentId: "pi_read", outcome: declined(chargeKey, "pi_read"), nextAttemptAfterMs: 0 })
+      const found = [yield* mustFind(chargeKey), ...yield* ledger.page(period, "", many), ...yield* ledger.attemptsDue(many)].filter((record) => record.chargeKey === chargeKey)
+      const seen = found.map((record) => ({ ...record }))
+      yield* ledger.reopen({ chargeKeys: [chargeKey], from: ["declined"], attempt, actor: "ada", reason: "again" })
+      yield* settle(yield* mustClaim(request, "w2"), declined(chargeKey, "pi_read"), "pi_read")
+      assert.deepStrictEqual(found.map((record) => ({ ...record })), seen)
+      assert.deepStrictEqual(found.map((record) => [record.state, record.attempt]), Array.from({ length: 3 }, () => ["declined", 1]))
+      assert.strictEqual((yield* mustFind(chargeKey)).attempt, 2)
     }))
 
   it.effect("forgets the default method that a reopened attempt was declined with, and keeps a requested one", () =>
