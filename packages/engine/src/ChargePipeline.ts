@@ -291,11 +291,14 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         yield* fault("after-attach", chargeKey)
         if (attached._tag === "Lost") {
           // Where no object has won yet, the next holder is given this very one by its key: it is left to them.
-          if (attached.winnerId !== null && attached.winnerId !== payment.id) yield* cancelOrphan(charge, payment, at)
+          if (attached.winnerId !== null && !isSameObject(attached.winnerId, payment.id)) yield* cancelOrphan(charge, payment, at)
           return yield* leaseLost(charge, "attach")
         }
         return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, at.withRoom())
       })
+
+      /** A key names one charge, whatever name it was given on the way to it: by when it was claimed, or by when it was found. */
+      const isSameObject = (one: string, other: string) => one === other || (gateway.isOneCall?.(one) === true && gateway.isOneCall(other))
 
       /** Nobody knows this object's id but us, so that nobody can confirm it; leaving it would cost nothing but order. */
       const cancelOrphan = (charge: ClaimedCharge, payment: GatewayPayment, at: Standing) =>

@@ -199,6 +199,10 @@ describe("an object", () => {
     assert.deepStrictEqual((yield* losing("pi_2", { create: () => Effect.succeed(payment({ status: "draft" })) })).asked.slice(4), ["cancel pi_1", "find row"])
     const words = "pi_1 is succeeded, but another object is attached"
     assert.deepStrictEqual((yield* losing("pi_2", { create: () => Effect.succeed(paid) })).asked.slice(4), [`quarantine ${words}`, "find row"])
+    // Of one key there is one charge, by whatever time its name is: whoever won has this very one.
+    const oneCall = { isOneCall: (id: string) => id.startsWith("one:"), create: () => Effect.succeed({ ...paid, id: "one:2" }) }
+    assert.deepStrictEqual((yield* losing("one:1", oneCall)).asked.slice(4), ["find row"])
+    assert.deepStrictEqual((yield* losing("pi_2", oneCall)).asked.slice(4), ["quarantine one:2 is succeeded, but another object is attached", "find row"])
     const left = yield* losing("pi_2", { cancel: () => Effect.fail(timeout) })
     assert.deepStrictEqual([left.end, left.lines], [lost("attach"), [`Warn orphan pi_1 is left unconfirmed: ${timeout.message}`]])
   }))
