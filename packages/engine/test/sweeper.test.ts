@@ -60,7 +60,8 @@ const sweeper = (plan: Plan) => {
     releaseDue: (limit) => Effect.sync(() => {
       asked.push(`release ${limit}`)
       return plan.rooms?.shift() ?? 0
-    })
+    }),
+    releaseUnpaid: () => Effect.die("not asked")
   }))
   const refunds = plan.refunds === undefined ? Layer.empty : Layer.succeed(Refunds, Refunds.of({
     refund: () => Effect.die("not asked"), recheck: () => Effect.die("not asked"), sweepOnce: Effect.sync(() => (asked.push("refunds"), plan.refunds!))
