@@ -136,13 +136,23 @@ const made = Effect.gen(function*() {
       }).pipe(gate.withPermits(1), Effect.provideService(Ledger, ledger), Effect.provideService(ChargePipeline, pipeline), Effect.provideService(SpendCap, cap))
     })
 
-  /** The unpaid object at the processor is given up, so that nobody can pay it unnoticed; a later retry makes another. */
+  /**
+   * The unpaid object at the processor is given up, so that nobody can pay it unnoticed; a later retry makes another. Answers whether
+   * the charge is unpaid by that.
+   */
   const giveUpObject = Effect.fnUntraced(function*({ record }: GivenUp) {
     const { attempt, chargeKey, generation, paymentIntentId: id, request } = record
-    if (final === "keep" || id === null || gateway.isOneCall?.(id) === true) return
+    if (final === "keep" || id === null || gateway.isOneCall?.(id) === true) return true
     const now = yield* gateway.cancel({ chargeKey, request, generation, attempt }, id)
+    if (now.status === "canceled") return true
+    // Money that is on its way may arrive: the case waits for what comes of it.
+    if (now.status !== "succeeded") return yield* Effect.fail({ message: `${id} is ${now.status} and was not canceled` })
     // Paid just now: a fact, which the next look finds.
-    if (now.status === "succeeded") yield* pipeline.resume(unleased(record, worker))
+    yield* pipeline.resume(unleased(record, worker))
+    return false
+  })
+  const giveUpCase = Effect.fnUntraced(function*(ended: GivenUp) {
+    if ((yield* giveUpObject(ended)) && Option.isSome(hooks)) yield* hooks.value.givenUp(ended)
   })
 
   /** Answers whether the case has come to its end by this. */
@@ -154,7 +164,7 @@ const made = Effect.gen(function*() {
         const view = yield* patiently(book.look(caseId, step))
         if (view === undefined || dunningStep(view, patience)._tag !== "GiveUp") return true
         const ended = { case: view.case, record: view.record }
-        const done = yield* decided(Effect.andThen(giveUpObject(ended), Option.isSome(hooks) ? hooks.value.givenUp(ended) : Effect.void))
+        const done = yield* decided(giveUpCase(ended))
         if (Result.isFailure(done)) {
           yield* Effect.logError(`the final action of dunning case ${caseId} failed: ${done.failure.message}`)
           yield* patiently(book.waits(caseId, step, waitMs))
