@@ -233,7 +233,8 @@ export const guards = [
     offer: [
       [" and d.state = 'open'\nreturning", "\nreturning"],
       [" and d.state = 'open'\n    and (", "\n    and (", "the write asks again"],
-      "\n    and ($5::text is null or c.attached_payment_method is distinct from $5::text)"
+      "\n    and ($5::text is null or c.attached_payment_method is distinct from $5::text)",
+      ["($5::text is null or c.namespace = any($6::text[]))", "$6::text[] is not null"]
     ],
     roomMade: [[" and d.state = 'open'\nreturning", "\nreturning"], ["d.state = 'open' and d.detail", "d.detail", "the write asks again"], " and d.detail is not null"]
   }),

@@ -67,6 +67,12 @@ export interface DunningView {
   readonly offered: OfferedMethod | null
 }
 
+/** For which charges a customer's default method was read: those of some namespaces, and none that was tried with it. */
+export interface DefaultMethodRead {
+  readonly paymentMethod: string
+  readonly namespaces: ReadonlyArray<string>
+}
+
 /** Who opens, cancels or offers, and why. */
 export interface DunningAct {
   readonly actor: string
@@ -114,9 +120,9 @@ export class DunningBook extends Context.Service<DunningBook, {
   readonly finished: (caseId: string) => Effect.Effect<void, LedgerError>
   /**
    * Offers a method to the open cases of a Stripe customer; answers how many take it. Without a method of its own, the
-   * customer's default is meant, and charges that name a method are left alone; so are those that were `tried` with it.
+   * customer's default is meant, and charges that name a method are left alone; so are those that it was not `read` for.
    */
-  readonly offer: (stripeCustomerId: string, paymentMethod: string | null, act: DunningAct, tried?: string) => Effect.Effect<number, LedgerError>
+  readonly offer: (stripeCustomerId: string, paymentMethod: string | null, act: DunningAct, read?: DefaultMethodRead) => Effect.Effect<number, LedgerError>
   /** Open cases under a cap that wait for room under it look again at once; answers how many. */
   readonly roomMade: (scope: CapScope) => Effect.Effect<number, LedgerError>
   /** The open cases of a Stripe customer whose charges name no method. */

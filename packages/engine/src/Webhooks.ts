@@ -165,7 +165,9 @@ export class Webhooks extends Context.Service<Webhooks, {
           Effect.catchIf((error) => error.reason._tag === "InvalidRequest", () => Effect.succeed(null))
         )
         if (method === null) return said("ignored", "the customer has no default card")
-        const cases = yield* dunning.value.offer(id, null, { actor: "webhook", reason: "the customer has another default card" }, method)
+        // A customer of another account may have the same id: ids are kept when an account's customers are copied.
+        const read = { paymentMethod: method, namespaces: [...new Set(open.map(({ record }) => record.request.namespace))] }
+        const cases = yield* dunning.value.offer(id, null, { actor: "webhook", reason: "the customer has another default card" }, read)
         return cases === 0 ? said("unchanged", `${method} was tried`) : said("settled", `${cases} dunning cases try ${method}`)
       })
 

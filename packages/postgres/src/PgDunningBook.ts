@@ -6,7 +6,7 @@ import { RecordRow, recordOf } from "./internal/chargeRow.ts"
 import * as Sql from "./internal/dunningSql.ts"
 import { ledgerUnavailable } from "./internal/failures.ts"
 import * as Reads from "./internal/ledgerReads.ts"
-import { boolean, double, integer, text } from "./internal/params.ts"
+import { boolean, double, integer, text, texts } from "./internal/params.ts"
 import { asker, sender } from "./internal/storeQuery.ts"
 
 const NullText = Schema.NullOr(Schema.String)
@@ -101,9 +101,11 @@ const make = Effect.gen(function*() {
     close: (caseId, end, { actor, reason }) =>
       Effect.map(ask("close a dunning case", Sql.close, [text(caseId), text(end), text(actor), text(reason)], IdRow), (rows) => rows.length === 1),
     finished: (caseId) => send("finish a dunning case", Sql.finished, [text(caseId)]),
-    offer: (stripeCustomerId, paymentMethod, { actor, reason }, tried) =>
+    offer: (stripeCustomerId, paymentMethod, { actor, reason }, read) =>
       Effect.map(
-        ask("offer a payment method", Sql.offer, [text(stripeCustomerId), text(paymentMethod), text(actor), text(reason), text(tried ?? null)], IdRow),
+        ask("offer a payment method", Sql.offer, [
+          text(stripeCustomerId), text(paymentMethod), text(actor), text(reason), text(read?.paymentMethod ?? null), texts(read?.namespaces ?? [])
+        ], IdRow),
         (rows) => rows.length
       ),
     roomMade: ({ billingPeriod, currency, namespace }) =>

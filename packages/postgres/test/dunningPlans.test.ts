@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Dunning from "../src/internal/dunningSql.ts"
-import { boolean, double, integer, text } from "../src/internal/params.ts"
+import { boolean, double, integer, text, texts } from "../src/internal/params.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 import { planOf } from "./support/plans.ts"
 
@@ -37,7 +37,7 @@ const statements: Readonly<Record<string, readonly [string, ReadonlyArray<unknow
   moved: [Dunning.moved, [text(""), integer(200)]],
   close: [Dunning.close, [id, text("paid"), text("a"), text("r")]],
   finished: [Dunning.finished, [id]],
-  offer: [Dunning.offer, [text("cus_50"), text("pm_1"), text("a"), text("r"), text(null)]],
+  offer: [Dunning.offer, [text("cus_50"), text("pm_1"), text("a"), text("r"), text(null), texts([])]],
   roomMade: [Dunning.roomMade, [text("n"), text("2026-11"), text("usd")]],
   openOf: [Dunning.openOf, [text("cus_50")]],
   list: [Dunning.list, [boolean(true), integer(100)]],

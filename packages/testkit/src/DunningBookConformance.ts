@@ -219,9 +219,10 @@ export const suite = <E>(name: string, layer: Layer.Layer<DunningBook | Ledger |
         const [a, b, c] = yield* Effect.forEach([named, free, stranger], ({ chargeKey }) => running(chargeKey))
         assert.deepStrictEqual((yield* book.openOf("cus_offer")).map((view) => view.record.chargeKey), [free.chargeKey])
         // What was tried last is the default method that was read then.
-        assert.strictEqual(yield* book.offer("cus_offer", null, by, "pm_card_visa"), 0)
+        const read = (paymentMethod: string, ...namespaces: ReadonlyArray<string>) => book.offer("cus_offer", null, by, { paymentMethod, namespaces })
+        assert.deepStrictEqual([yield* read("pm_card_visa", free.namespace), yield* read("pm_other", "elsewhere"), yield* read("pm_other")], [0, 0, 0])
         assert.isUndefined(yield* isMoved(b!))
-        assert.strictEqual(yield* book.offer("cus_offer", null, by, "pm_other"), 1)
+        assert.strictEqual(yield* read("pm_other", "elsewhere", free.namespace), 1)
         assert.deepStrictEqual(yield* Effect.forEach([a!, b!, c!], isMoved), [undefined, 1, undefined])
         assert.strictEqual(yield* book.offer("cus_offer", "pm_new", by), 2)
         assert.deepStrictEqual((yield* book.look(a!, 2))?.offered, { paymentMethod: "pm_new", attempt: 1, ...by })

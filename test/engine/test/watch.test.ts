@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import {
-  type AccountCharge, type AccountPayment, type AccountReader, type AccountReversal, ChargeError, GatewayTimeout, Ledger, ProcessorAccount, RateLimited, ReconcileBook, RefundLedger, RefundRequest, Refunded,
+  type AccountCharge, type AccountPayment, type AccountReader, type AccountReversal, ChargeError, ChargeGateway, DunningBook, GatewayTimeout, Ledger, ProcessorAccount, RateLimited, ReconcileBook, RefundLedger, RefundRequest, Refunded,
   Sightings, WebhookInbox, WebhookSource, WebhookRefused, SignatureWrong
 } from "@purser/core"
 import { ChargePipeline, type Difference, Reconciler, Webhooks } from "@purser/engine"
@@ -69,10 +69,21 @@ const world = Layer.mergeAll(Webhooks.layerNoDeps, Reconciler.layerNoDeps).pipe(
   )),
   Layer.provideMerge(TestPipeline.layer)
 )
+/** Namespaces that begin with `acct_` name an account. */
+const accounts = Layer.effect(ProcessorAccount, Effect.map(ProcessorAccount, (inner) =>
+  ProcessorAccount.of({ ...inner, accountOf: (namespace) => namespace.startsWith("acct_") ? namespace : null })))
+const otherCard = Layer.effect(ChargeGateway, Effect.map(ChargeGateway, (inner) =>
+  ChargeGateway.of({ ...inner, defaultPaymentMethod: () => Effect.succeed("pm_other") })))
+const withDunning = Webhooks.layerNoDeps.pipe(
+  Layer.provide(otherCard),
+  Layer.provideMerge(accounts),
+  Layer.provideMerge(Layer.mergeAll(source, account, WebhookInbox.layerMemory, Sightings.layerMemory, DunningBook.layerMemory)),
+  Layer.provideMerge(TestPipeline.layer)
+)
 
-const receive = (id: string, subject: string, objectId: string, signature = "right") =>
+const receive = (id: string, subject: string, objectId: string, signature = "right", account: string | null = null) =>
   Effect.flatMap(Webhooks, (webhooks) =>
-    webhooks.receive(Buffer.from(JSON.stringify({ id, type: "t", createdMs: 0, account: null, subject, objectId })), signature))
+    webhooks.receive(Buffer.from(JSON.stringify({ id, type: "t", createdMs: 0, account, subject, objectId })), signature))
 const deal = Effect.flatMap(Webhooks, ({ settleDue }) => settleDue)
 const verdict = (id: string) =>
   Effect.flatMap(WebhookInbox, (inbox) => Effect.map(inbox.recent(100), (events) => events.find(({ event }) => event.id === id)?.verdict))
@@ -145,6 +156,48 @@ describe("Webhooks", () => {
         [["ch_absent", "missing_there"], ["dp_foreign", "foreign"], ["re_absent", "missing_there"]]
       )
     }).pipe(Effect.provide(world)))
+
+  it.effect("a row that a person is to look at stays as it is, though its object was paid", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const gateway = yield* ChargeGateway
+      const aside = chargeFor("aside", "2026-07", { paymentMethod: "pm_card_visa_chargeDeclinedInsufficientFunds" })
+      const { chargeKey } = aside
+      yield* (yield* ChargePipeline).charge(aside)
+      const { attempt, generation, paymentIntentId } = (yield* ledger.find(chargeKey))!
+      yield* ledger.quarantine({ chargeKey, worker: "w", epoch: 1 }, "another amount")
+      yield* gateway.confirm({ attempt, chargeKey, generation, request: aside }, { id: paymentIntentId!, attempt, paymentMethod: "pm_card_visa", keySuffix: "" })
+      ;(yield* TestAccount).payments.push(paymentOf(paymentIntentId!, aside))
+      const before = yield* ledger.events(chargeKey)
+      yield* receive("evt_1", "payment", paymentIntentId!)
+      yield* deal
+      const row = yield* ledger.find(chargeKey)
+      assert.deepStrictEqual([yield* verdict("evt_1"), row?.state, row?.quarantine], ["quarantined", "declined", "another amount"])
+      assert.deepStrictEqual(yield* ledger.events(chargeKey), before)
+    }).pipe(Effect.provide(world)))
+
+  it.effect("a customer of another account who has the same id is another customer", () =>
+    Effect.gen(function*() {
+      const book = yield* DunningBook
+      const { charge } = yield* ChargePipeline
+      const refusing = { stripeCustomerId: "cus_Declined", paymentMethod: null }
+      const own = chargeFor("own", "2026-07", refusing)
+      const theirs = chargeFor("theirs", "2026-07", { ...refusing, namespace: "acct_theirs" })
+      for (const request of [own, theirs]) {
+        assert.strictEqual((yield* charge(request))._tag, "Declined")
+        yield* book.open(request.chargeKey, { actor: "a", reason: "r" })
+      }
+      const offered = Effect.map(Effect.forEach([own, theirs], ({ chargeKey }) => book.casesOf(chargeKey)), (all) => all.flat().map((view) => view.offered !== null))
+      yield* receive("evt_1", "customer", "cus_Declined", "right", "acct_third")
+      yield* deal
+      assert.deepStrictEqual([yield* verdict("evt_1"), yield* offered], ["ignored", [false, false]])
+      yield* receive("evt_2", "customer", "cus_Declined", "right", "acct_theirs")
+      yield* deal
+      assert.deepStrictEqual([yield* verdict("evt_2"), yield* offered], ["settled", [false, true]])
+      yield* receive("evt_3", "customer", "cus_Declined")
+      yield* deal
+      assert.deepStrictEqual([yield* verdict("evt_3"), yield* offered], ["settled", [true, true]])
+    }).pipe(Effect.provide(withDunning)))
 
   it.effect("the loop deals with what arrives, and refuses what is not signed", () =>
     Effect.gen(function*() {

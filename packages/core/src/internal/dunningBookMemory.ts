@@ -170,11 +170,12 @@ export const makeDunningBookMemory: Effect.Effect<DunningBook["Service"], never,
         const one = cases.get(caseId)
         if (one !== undefined) one.workflow = "over"
       }),
-    offer: (stripeCustomerId, paymentMethod, act, tried) =>
+    offer: (stripeCustomerId, paymentMethod, act, read) =>
       Effect.sync(() => {
         const taking = openCasesOf(stripeCustomerId).filter((one) => {
           const row = rows.get(one.chargeKey)!
-          return (paymentMethod !== null || !namesMethod(row)) && (tried === undefined || row.paymentMethod !== tried)
+          const isMeant = read === undefined || (row.paymentMethod !== read.paymentMethod && read.namespaces.includes(row.request.namespace))
+          return (paymentMethod !== null || !namesMethod(row)) && isMeant
         })
         for (const one of taking) {
           one.offered = { ...act, paymentMethod, attempt: rows.get(one.chargeKey)!.attempt }

@@ -100,13 +100,14 @@ select case_id from u`
 /** case */
 export const finished = `update purser.dunning_cases set workflow = 'over' where case_id = $1::text`
 
-/** Stripe customer, method or null, actor, reason, method that was tried or null */
+/** Stripe customer, method or null, actor, reason, method that was read or null, for which namespaces */
 export const offer = `with f as materialized (
   select d.case_id, c.attempt
   from purser.dunning_cases d cross join lateral (select * from purser.charges c where c.charge_key = d.charge_key offset 0) c
   where d.stripe_customer_id = $1::text and d.state = 'open'
     and ($2::text is not null or coalesce(c.chosen_payment_method, c.payment_method) is null)
     and ($5::text is null or c.attached_payment_method is distinct from $5::text)
+    and ($5::text is null or c.namespace = any($6::text[]))
 )
 update purser.dunning_cases d set offered_at = purser.now(), offered_method = $2::text, offered_attempt = f.attempt, offered_by = $3::text, offered_reason = $4::text,
   goes_on_at = null
