@@ -63,7 +63,18 @@ export const audit = (ledger: Ledger["Service"], violations: Array<string>, back
         return isHolder(chargeKey, epoch) ? leave(chargeKey, input.outcome._tag === "Processing" ? input.pollAfterMs ?? 0 : 0) : Effect.void
       }),
     reopen: (input) =>
-      Effect.tap(ledger.reopen(input), () =>
-        Effect.sync(() => input.chargeKeys.forEach((chargeKey) => held.delete(chargeKey))))
+      Effect.gen(function*() {
+        const before = yield* Effect.forEach(input.chargeKeys, (chargeKey) => ledger.find(chargeKey))
+        const moved = yield* ledger.reopen(input)
+        if (moved === 0) return moved
+        for (const record of before) {
+          if (record === undefined) continue
+          if (input.attempt !== undefined && record.attempt !== input.attempt) {
+            violations.push(`${record.chargeKey}: attempt ${record.attempt + 1} was asked for by ${input.actor}, who had seen attempt ${input.attempt}`)
+          }
+          held.delete(record.chargeKey)
+        }
+        return moved
+      })
   }
 }

@@ -10,6 +10,8 @@ import type { Mail, OfficeShared } from "./Office.ts"
 import { makeReconciling } from "./Reconciling.ts"
 import { makeRefunding } from "./Refunding.ts"
 import { makeRestored } from "./Restored.ts"
+import { makePeople, type People } from "./People.ts"
+import { isRetried } from "./Scenario.ts"
 import type { Slot } from "./Slot.ts"
 import type { Shared } from "./Worker.ts"
 
@@ -40,7 +42,7 @@ export interface Beside {
 
 /** What a plan has for this world, built and not yet begun. */
 export const makeBeside = Effect.fnUntraced(function*(
-  shared: Shared, stores: Context.Context<Ledger | SpendCap | ChargePause>, requests: ReadonlyArray<ChargeRequest>, mail: Mail
+  shared: Shared, stores: Context.Context<Ledger | SpendCap | ChargePause>, requests: ReadonlyArray<ChargeRequest>, mail: Mail, people: People
 ): Effect.fn.Return<Beside, never, Scope.Scope> {
   const plan = shared.scenario.beside
   const books = yield* Layer.build(Layer.mergeAll(RefundLedger.layerMemory, DunningBook.layerMemory, ReconcileBook.layerMemory).pipe(
@@ -53,6 +55,7 @@ export const makeBeside = Effect.fnUntraced(function*(
   if (plan.reconcile !== undefined) all.push(yield* makeReconciling(offices, plan.reconcile))
   if (plan.refunds !== undefined) all.push(yield* makeRefunding(offices, plan.refunds))
   if (plan.dunning !== undefined) all.push(yield* makeCases(offices, plan.dunning))
+  if (isRetried(shared.scenario)) all.push(yield* makePeople(offices, people))
   if (plan.restore !== undefined && shared.backup !== undefined) all.push(yield* makeRestored(offices, shared.backup, plan.restore))
   return {
     offices: all.flatMap(({ offices }) => offices),

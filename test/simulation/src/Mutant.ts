@@ -44,6 +44,8 @@ export interface Mutant {
   readonly refunding?: (engine: Context.Context<Engine>, tools: Tools) => Context.Context<Engine>
   /** What dunning works with. */
   readonly dunning?: (engine: Context.Context<Engine>, tools: Tools) => Context.Context<Engine>
+  /** What people who have charges retried work with. */
+  readonly people?: (engine: Context.Context<Engine>, tools: Tools) => Context.Context<Engine>
   readonly forgetsRestorePoint?: boolean
   readonly saysRoomAnyway?: boolean
   readonly takesUndoneForDone?: boolean

@@ -257,7 +257,20 @@ const withKeysKept = (faults: ReadonlyArray<SimFault>): ReadonlyArray<SimFault> 
 }
 
 /** Whether a person has declined charges tried again. */
-export const isRetried = ({ faults }: Scenario): boolean => faults.some((fault) => fault.kind === "retryByPerson" || (fault.kind === "freeze" && fault.retried !== undefined))
+export const isRetried = ({ faults }: Pick<Scenario, "faults">): boolean => faults.some((fault) => fault.kind === "retryByPerson" || (fault.kind === "freeze" && fault.retried !== undefined))
+
+/** The processes of those who do so. */
+export const peopleNames = ["person-1", "person-2"] as const
+
+/** What happens to their processes. */
+const peopleFaults = (rng: Rng): ReadonlyArray<SimFault> =>
+  Array.from({ length: rng.between(0, 3) }, (): SimFault => ({
+    kind: "office",
+    office: rng.pick(peopleNames),
+    nth: rng.between(1, 30),
+    how: rng.pick(["freeze", "freeze", "kill"] as const),
+    ms: rng.pick([100, 5000, 20_000, 2 * minute])
+  }))
 
 /** The world of a seed. */
 export const scenarioOf = (seed: string): Scenario => {
@@ -273,6 +286,7 @@ export const scenarioOf = (seed: string): Scenario => {
   const due = dueOf(seed, asked, beside, gateway)
   const scopes = scopesOf(seed, beside.reconcile !== undefined)
   const charges = underCaps(seed, scopes, due)
+  if (isRetried({ faults: everyFault })) everyFault.push(...peopleFaults(rngOf(seed).branch("people")))
   everyFault.push(...besideFaults(seed, beside), ...(beside.refunds === undefined ? [] : refundFaults(rngOf(seed).branch("refund faults"))))
   const drawn = {
     rateLimited: rng.chance(0.1),

@@ -16,6 +16,7 @@ import { Kernel, Stuck } from "./Kernel.ts"
 import type { Mutant } from "./Mutant.ts"
 import { Network } from "./Network.ts"
 import type { Mail } from "./Office.ts"
+import type { People } from "./People.ts"
 import { Backup } from "./Restored.ts"
 import { rngOf } from "./Rng.ts"
 import { makeRun } from "./Runs.ts"
@@ -68,14 +69,8 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
   })
   const violations: Array<string> = []
   const requests = scenario.charges.map(requestOf(scenario.caps))
-  const retryByPerson = (paymentMethod: string | null) =>
-    Effect.asVoid(Effect.orDie(ledger.reopen({
-      chargeKeys: requests.map(({ chargeKey }) => chargeKey),
-      from: ["declined", "requires_action"],
-      actor: "a person",
-      reason: "asked to",
-      ...(paymentMethod === null ? {} : { paymentMethod })
-    })))
+  const people: People = { retry: () => Effect.void }
+  const retryByPerson = (paymentMethod: string | null) => Effect.suspend(() => people.retry(paymentMethod))
   const register = Context.get(stores, RunRegistry)
   const tools = { rng: rng.branch("mutant"), ledger, cap, sim, register }
   const shared: Shared = {
@@ -94,7 +89,7 @@ const world = Effect.fnUntraced(function*(kernel: Kernel, scenario: Scenario, mu
     book: Context.get(stores, RunLedger),
     stash: Context.get(stores, RunStash)
   }, scenario.run)
-  const beside = yield* makeBeside(shared, stores, requests, mail)
+  const beside = yield* makeBeside(shared, stores, requests, mail, people)
   const slots: ReadonlyArray<Slot> = [...workers, ...run?.slots ?? [], ...beside.offices]
   workers.forEach((worker) => worker.start())
   yield* beside.start

@@ -5,7 +5,8 @@
 import {
   AuthenticationRequired, CardDeclined, ChargeError, ChargeRequest, type GatewayOrder, type Ledger, type SpendCap, Succeeded
 } from "@purser/core"
-import { Clock, Effect } from "effect"
+import { ChargePipeline } from "@purser/engine"
+import { Clock, Context, Effect } from "effect"
 import { besideMutants } from "./besideMutants.ts"
 import { isTight, sameScope } from "./Caps.ts"
 import { capMutants } from "./capMutants.ts"
@@ -191,6 +192,25 @@ export const mutants: ReadonlyArray<Mutant> = [
     shows: /was paid under a cap of|the cap holds/,
     fits: isRetried,
     cap: ({ cap }) => ({ ...cap, release: (chargeKey, attempt) => cap.release(chargeKey, attempt + 1) })
+  },
+  {
+    name: "a retry of what has moved on",
+    story: "who asks again moves the row from wherever it is, and not from the attempt that he has read",
+    within: 200,
+    shows: /was asked for by .*, who had seen attempt/,
+    fits: isRetried,
+    ledger: withLedger((ledger) => ({
+      reopen: ({ actor, chargeKeys, from, paymentMethod, reason }) =>
+        ledger.reopen({ actor, chargeKeys, from, reason, ...(paymentMethod === undefined ? {} : { paymentMethod }) })
+    }))
+  },
+  {
+    name: "room of a retry that came late is kept",
+    story: "who takes room for another attempt, and finds that others were faster and declined, does not look back",
+    within: 200,
+    shows: /the cap holds/,
+    fits: isRetried,
+    people: (engine) => Context.add(engine, ChargePipeline, { ...Context.get(engine, ChargePipeline), releaseUnpaid: () => Effect.void })
   },
   {
     name: "undone taken for done",
