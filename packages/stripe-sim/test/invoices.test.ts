@@ -50,6 +50,38 @@ describe("invoices", () => {
       assert.strictEqual(byIntent.data[0]?.invoice, id)
     }))
 
+  it.effect("take the customer's balance into account when they are finalized, not before, and give it back when they are voided", () =>
+    Effect.gen(function*() {
+      const sim = yield* StripeSim.make()
+      const stripe = sdk(sim)
+      const balance = Effect.map(call(() => stripe.customers.retrieve("cus_1")), (customer) => customer.deleted ? undefined : customer.balance)
+      const finalized = (balance: number) =>
+        Effect.gen(function*() {
+          yield* call(() => stripe.customers.update("cus_1", { balance }))
+          const id = yield* draft(sim)
+          assert.deepInclude(yield* call(() => stripe.invoices.retrieve(id)), { total: 2200, amount_due: 2200, starting_balance: balance, ending_balance: null })
+          return yield* call(() => stripe.invoices.finalizeInvoice(id, { expand: ["payments"] }))
+        })
+      const part = yield* finalized(-300)
+      assert.deepInclude(part, { status: "open", total: 2200, amount_due: 1900, amount_remaining: 1900, starting_balance: -300, ending_balance: 0 })
+      assert.strictEqual(part.payments?.data[0]?.amount_requested, 1900)
+      assert.strictEqual(yield* balance, 0)
+      yield* call(() => stripe.invoices.voidInvoice(part.id))
+      assert.strictEqual(yield* balance, -300)
+      const whole = yield* finalized(-3000)
+      assert.deepInclude(whole, { status: "paid", amount_due: 0, amount_paid: 0, starting_balance: -3000, ending_balance: -800 })
+      assert.strictEqual(yield* balance, -800)
+      assert.isTrue((yield* sim.books).every(({ payments }) => payments === 0))
+      const owed = yield* finalized(300)
+      assert.deepInclude(owed, { status: "open", amount_due: 2500, ending_balance: 0 })
+      assert.deepInclude(yield* call(() => stripe.invoices.pay(owed.id)), { status: "paid", amount_paid: 2500 })
+      assert.strictEqual((yield* sim.books).reduce((sum, { amountMinor }) => sum + amountMinor, 0), 2500)
+      const credit = yield* call(() => stripe.invoices.create({ customer: "cus_1", currency: "usd" }))
+      yield* call(() => stripe.invoices.addLines(credit.id, { lines: [{ amount: -100 }] }))
+      assert.deepInclude(yield* call(() => stripe.invoices.finalizeInvoice(credit.id)), { status: "paid", amount_due: 0, ending_balance: -100 })
+      assert.strictEqual(yield* balance, -100)
+    }))
+
   it.effect("are paid once, whatever key or way is used", () =>
     Effect.gen(function*() {
       const sim = yield* StripeSim.make()

@@ -57,3 +57,38 @@ describe("an invoice of ours", () => {
       assert.deepStrictEqual(yield* paid, [[1, 1234]])
     }).pipe(Effect.provide(onSim)))
 })
+
+/** What the customer has at Stripe from now on: less than 0 is a credit, more is owed. */
+const haveBalance = (balance: number) => elsewhere((stripe) => stripe.customers.update("cus_1", { balance }))
+const balance = Effect.map(elsewhere((stripe) => stripe.customers.retrieve("cus_1")), (customer) => customer.deleted ? undefined : customer.balance)
+
+describe("a balance of the customer, which would make the payment another than the charge,", () => {
+  for (const [name, balanceMinor, dueMinor] of [["pays a part", -300, 934], ["pays all of it", -5000, 0], ["is owed and added", 300, 1534]] as const) {
+    it.live(`shows while it is untouched, and nothing is finalized: it ${name}`, () =>
+      Effect.gen(function*() {
+        const { create, prepare } = yield* gateway
+        yield* haveBalance(balanceMinor)
+        const { id } = yield* create(order, "")
+        assert.deepInclude(yield* prepare!(order, id, ""), { id, status: "unconfirmed", amountMinor: dueMinor })
+        assert.strictEqual((yield* elsewhere((stripe) => stripe.invoices.retrieve(id))).status, "draft")
+        assert.strictEqual(yield* balance, balanceMinor)
+      }).pipe(Effect.provide(onSim)))
+
+    it.live(`shows before anything is paid where it came after the last look at the draft: it ${name}`, () =>
+      Effect.gen(function*() {
+        const client = yield* StripeClient
+        // The balance arrives as the draft is about to be finalized.
+        const overtaken = StripeClient.of({
+          ...client,
+          call: (operation, ...rest) => Effect.andThen(operation === "finalize" ? haveBalance(balanceMinor) : Effect.void, client.call(operation, ...rest)) as never
+        })
+        const payment = yield* Effect.gen(function*() {
+          const { create, prepare } = yield* gateway
+          return yield* prepare!(order, (yield* create(order, "")).id, "")
+        }).pipe(Effect.provide(StripeGateway.layerInvoicesWith()), Effect.provideService(StripeClient, overtaken))
+        assert.deepInclude(payment, { status: dueMinor === 0 ? "succeeded" : "unconfirmed", amountMinor: dueMinor, amountReceivedMinor: 0 })
+        assert.deepInclude(yield* (yield* gateway).retrieve(order, payment.id), { amountMinor: dueMinor, amountReceivedMinor: 0 })
+        assert.deepStrictEqual(yield* paid, [])
+      }).pipe(Effect.provide(onSim)))
+  }
+})

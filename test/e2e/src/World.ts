@@ -50,6 +50,13 @@ export type GatewayLayer = Layer.Layer<ChargeGateway, StripeConfigError, StripeC
 const onSimulator = (gateway: GatewayLayer) => Layer.unwrap(Effect.map(StripeSim, (sim) =>
   gateway.pipe(Layer.provide(StripeClient.layer({ key: Redacted.make("sk_test_world"), url: sim.url, timeout: "2 seconds" })))))
 
+const impatient = (settings: Partial<PipelineSettings> = {}) =>
+  PipelineOptions.layer({ worker: "world", retry: retryPolicy({ attemptsMax: 4, backoffMs: 1, backoffMaxMs: 5 }), handBackMs: 0, ...settings })
+
+/** The steps of a charge alone, for a ledger and a cap that are given: what a test needs that kills nobody. */
+export const pipelineOn = (gateway: GatewayLayer) =>
+  ChargePipeline.layer.pipe(Layer.provide(onSimulator(gateway)), Layer.provide(impatient()), Layer.orDie)
+
 /** A world on one of the test databases; PaymentIntents unless another gateway is given. */
 export const world = (
   database: (typeof TestDatabase.layers)[number][1],
@@ -60,7 +67,7 @@ export const world = (
     Layer.provideMerge(ChargePipeline.layer),
     Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, onSimulator(gateway))),
     Layer.provideMerge(Layer.mergeAll(database, StripeSim.layer(), Crash.layer)),
-    Layer.provide(PipelineOptions.layer({ worker: "world", retry: retryPolicy({ attemptsMax: 4, backoffMs: 1, backoffMaxMs: 5 }), handBackMs: 0, ...settings }))
+    Layer.provide(impatient(settings))
   )
 
 /** Moves every clock: leases run out, keys are pruned. */

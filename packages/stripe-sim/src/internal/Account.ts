@@ -195,6 +195,7 @@ export class Account {
       phone: null,
       metadata: {},
       defaultPaymentMethod: `${defaultPrefix}${id.slice(4)}`,
+      balanceMinor: 0,
       testClock: null
     }
   }

@@ -7,7 +7,7 @@
 import { type BookEntry, defaultNamespace } from "../Books.ts"
 import type { Account } from "./Account.ts"
 import { takesMoney } from "./disputes.ts"
-import { itemsOf } from "./invoiceState.ts"
+import { dueOf, itemsOf, totalOf } from "./invoiceState.ts"
 import type { ChargeRecord, InvoiceRecord, MetadataRecord } from "./records.ts"
 
 type OpenEntry = { -readonly [K in keyof BookEntry]: BookEntry[K] }
@@ -56,7 +56,8 @@ const takeBack = (account: Account, charge: ChargeRecord | undefined, shares: Re
 
 /**
  * Whose an invoice's payment is: each line's own metadata before that of the invoice, so an invoice may settle several
- * identities at once. Credits among the lines lessen the share of their identity.
+ * identities at once. Credits among the lines lessen the share of their identity; what a balance of the customer pays, or adds, is of the
+ * invoice's own.
  */
 const sharesOf = (account: Account, invoice: InvoiceRecord, entryOf: (identity: Identity) => OpenEntry): ReadonlyArray<Share> => {
   const sums = new Map<OpenEntry, number>()
@@ -64,6 +65,8 @@ const sharesOf = (account: Account, invoice: InvoiceRecord, entryOf: (identity: 
     const entry = entryOf({ ...invoice, metadata: { ...invoice.metadata, ...item.metadata } })
     sums.set(entry, (sums.get(entry) ?? 0) + item.amountMinor)
   }
+  const byBalanceMinor = dueOf(account, invoice) - totalOf(account, invoice)
+  if (byBalanceMinor !== 0) sums.set(entryOf(invoice), (sums.get(entryOf(invoice)) ?? 0) + byBalanceMinor)
   return Array.from(sums, ([entry, amountMinor]) => ({ entry, amountMinor }))
 }
 

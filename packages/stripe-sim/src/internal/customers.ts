@@ -5,7 +5,7 @@ import type Stripe from "stripe"
 import type { Account } from "./Account.ts"
 import { type Answer, missing, ok } from "./answer.ts"
 import { pageOf } from "./lists.ts"
-import { inHash, mergeMetadata, type Params, type Rule, text, textOr } from "./params.ts"
+import { inHash, integer, mergeMetadata, type Params, type Rule, text, textOr } from "./params.ts"
 import { listMethods } from "./paymentMethods.ts"
 import type { CustomerRecord } from "./records.ts"
 import * as render from "./render.ts"
@@ -13,7 +13,7 @@ import type { Route } from "./route.ts"
 
 const updateRules = {
   address: "unsimulated",
-  balance: "unsimulated",
+  balance: "int",
   business_name: "unsimulated",
   cash_balance: "unsimulated",
   default_source: "unsimulated",
@@ -68,6 +68,7 @@ const fields = (stored: CustomerRecord, params: Params): CustomerRecord => ({
   email: textOr(params, "email", stored.email),
   name: textOr(params, "name", stored.name),
   phone: textOr(params, "phone", stored.phone),
+  balanceMinor: integer(params, "balance") ?? stored.balanceMinor,
   metadata: mergeMetadata(stored.metadata, params)
 })
 
@@ -109,7 +110,8 @@ const create = (account: Account, params: Params): Answer => {
     description: null,
     phone: null,
     metadata: {},
-    defaultPaymentMethod: null
+    defaultPaymentMethod: null,
+    balanceMinor: 0
   }
   const named = text(params, "payment_method")
   if (named !== undefined) {

@@ -10,7 +10,7 @@ import { type Answer, fail, missing, ok, refuse } from "./answer.ts"
 import { attempt } from "./attempt.ts"
 import { checkTerms } from "./checks.ts"
 import { finalizeRules, payRules, paymentsRules } from "./invoiceRules.ts"
-import { become, contextOf, pay, paymentOf, totalOf } from "./invoiceState.ts"
+import { become, contextOf, dueOf, pay, paymentOf, totalOf } from "./invoiceState.ts"
 import { inHash, integer, type Params, text, texts, unexpandable } from "./params.ts"
 import type { IntentRecord, InvoiceRecord, PaymentMethodRecord } from "./records.ts"
 import * as renderObject from "./render.ts"
@@ -61,13 +61,13 @@ export const shown = (account: Account, invoice: InvoiceRecord, params: Params):
 const daySeconds = 24 * 60 * 60
 
 /** The PaymentIntent that collects an invoice. */
-const intentOf = (account: Account, invoice: InvoiceRecord, totalMinor: number): IntentRecord => {
+const intentOf = (account: Account, invoice: InvoiceRecord, dueMinor: number): IntentRecord => {
   const intent = account.intents.put<IntentRecord>({
     id: account.nextId("pi_3"),
     seq: account.intents.nextSeq,
     createdS: account.nowSFor(invoice.customer),
     status: "requires_payment_method",
-    amountMinor: totalMinor,
+    amountMinor: dueMinor,
     amountReceivedMinor: 0,
     currency: invoice.currency,
     customer: invoice.customer,
@@ -93,25 +93,41 @@ const intentOf = (account: Account, invoice: InvoiceRecord, totalMinor: number):
   return intent
 }
 
-/** Ends the draft: the lines are fixed, the invoice has a number and, when something is due, a PaymentIntent. */
+/** Moves a customer's balance, of which nothing is told but by the customer. */
+const moveBalance = (account: Account, customerId: string, byMinor: number): void => {
+  const customer = account.customer(customerId)
+  if (customer !== undefined && byMinor !== 0) account.customers.set(customerId, { ...customer, balanceMinor: customer.balanceMinor + byMinor })
+}
+
+/** What an invoice took of its customer's balance: more than 0 is credit that was used. */
+const takenOf = (account: Account, invoice: InvoiceRecord): number =>
+  totalOf(account, invoice) - dueOf(account, invoice)
+
+/**
+ * Ends the draft: the lines are fixed, the customer's balance is taken into account, the invoice has a number and, when something
+ * is due, a PaymentIntent. What it has of credit beyond its charges stays in the balance.
+ */
 export const finalize = (account: Account, invoice: InvoiceRecord): InvoiceRecord | Answer => {
   const items = contextOf(account, invoice).items
   if (items.length === 0) return refuse("Nothing to invoice for customer", "invoice_no_customer_line_items", "invoice")
   const totalMinor = totalOf(account, invoice)
-  const refused = totalMinor > 0 ? checkTerms(account, totalMinor, invoice.currency) : undefined
+  const startingBalanceMinor = account.customer(invoice.customer)?.balanceMinor ?? 0
+  const counted: InvoiceRecord = { ...invoice, totalMinor, startingBalanceMinor }
+  const dueMinor = dueOf(account, counted)
+  const refused = dueMinor > 0 ? checkTerms(account, dueMinor, invoice.currency) : undefined
   if (refused !== undefined) return refused
+  moveBalance(account, invoice.customer, takenOf(account, counted))
   const nowS = account.nowSFor(invoice.customer)
   const open = become(account, {
-    ...invoice,
+    ...counted,
     status: "open",
-    totalMinor,
     finalizedS: nowS,
     finalizesAtS: null,
     dueS: invoice.dueS ?? (invoice.daysUntilDue === null ? null : nowS + invoice.daysUntilDue * daySeconds),
     number: invoice.number ?? `SIM-${String(invoice.seq + 1).padStart(4, "0")}`,
-    intent: totalMinor > 0 ? intentOf(account, invoice, totalMinor).id : null
+    intent: dueMinor > 0 ? intentOf(account, invoice, dueMinor).id : null
   }, "invoice.finalized")
-  return totalMinor > 0 ? open : pay(account, open, false)
+  return dueMinor > 0 ? open : pay(account, open, false)
 }
 
 const finalizeRoute = (account: Account, params: Params, id: string): Answer =>
@@ -240,6 +256,7 @@ const voidRoute = (account: Account, params: Params, id: string): Answer =>
     const nowS = account.nowSFor(invoice.customer)
     const voided = become(account, { ...invoice, status: "void", voidedS: nowS, nextAttemptS: null }, "invoice.voided")
     cancelIntent(account, voided)
+    moveBalance(account, voided.customer, -takenOf(account, voided))
     return shown(account, voided, params)
   })
 

@@ -16,17 +16,22 @@ export const itemsOf = (account: Account, invoiceId: string): ReadonlyArray<Invo
 export const totalOf = (account: Account, invoice: InvoiceRecord): number =>
   invoice.totalMinor ?? itemsOf(account, invoice.id).reduce((sum, { amountMinor }) => sum + amountMinor, 0)
 
+/** What is collected: the customer's balance counts from when the invoice is finalized, whatever becomes of it later. */
+export const dueOf = (account: Account, invoice: InvoiceRecord): number =>
+  Math.max(0, totalOf(account, invoice) + (invoice.startingBalanceMinor ?? 0))
+
 /** What an invoice shows beside its record, as it is now. */
 export const contextOf = (account: Account, invoice: InvoiceRecord): render.InvoiceContext => ({
   customer: account.customer(invoice.customer),
   items: itemsOf(account, invoice.id),
   totalMinor: totalOf(account, invoice),
+  dueMinor: dueOf(account, invoice),
   testClock: account.testClockOf(invoice.customer)
 })
 
 /** The payment of an invoice, once it has one. */
 export const paymentOf = (account: Account, invoice: InvoiceRecord): Stripe.InvoicePayment | undefined =>
-  invoice.intent === null ? undefined : render.payment({ ...invoice, intent: invoice.intent }, totalOf(account, invoice))
+  invoice.intent === null ? undefined : render.payment({ ...invoice, intent: invoice.intent }, dueOf(account, invoice))
 
 /** Keeps a new state of an invoice and tells of it. */
 export const become = (
@@ -46,7 +51,7 @@ export const pay = (account: Account, invoice: InvoiceRecord, offStripe: boolean
   const paid = become(account, {
     ...invoice,
     status: "paid",
-    paidMinor: Math.max(0, totalOf(account, invoice)),
+    paidMinor: dueOf(account, invoice),
     paidOffStripe: offStripe,
     paidS: account.nowSFor(invoice.customer),
     nextAttemptS: null

@@ -1,8 +1,7 @@
 /**
  * `/v1/invoices`: create, retrieve, update, delete, list.
  *
- * Defines the draft. Refuses subscriptions, taxes, discounts and customer balances; an invoice whose credits exceed
- * its charges is paid with nothing, and the rest is not carried over. What follows the draft is `invoiceCollection.ts`.
+ * Defines the draft. Refuses subscriptions, taxes and discounts. What follows the draft is `invoiceCollection.ts`.
  */
 import type Stripe from "stripe"
 import { type Account, pendingOf } from "./Account.ts"
@@ -86,6 +85,7 @@ const create = (account: Account, params: Params): Answer => {
     defaultPaymentMethod: method ?? null,
     metadata: mergeMetadata({}, params),
     totalMinor: null,
+    startingBalanceMinor: null,
     paidMinor: 0,
     paidOffStripe: false,
     paymentId: account.nextId("inpay_1"),

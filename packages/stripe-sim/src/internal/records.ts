@@ -20,6 +20,8 @@ export interface CustomerRecord {
   readonly phone: string | null
   readonly metadata: MetadataRecord
   readonly defaultPaymentMethod: string | null
+  /** What the next invoice that is finalized takes into account: less than 0 is a credit, more is owed. */
+  readonly balanceMinor: number
   /** The test clock in whose time they live. */
   readonly testClock: string | null
 }
@@ -140,6 +142,8 @@ export interface InvoiceRecord {
   readonly metadata: MetadataRecord
   /** The sum of the lines once finalized; before, the lines say it. */
   readonly totalMinor: number | null
+  /** The customer's balance that was taken into account, once finalized. */
+  readonly startingBalanceMinor: number | null
   readonly paidMinor: number
   readonly paidOffStripe: boolean
   readonly paymentId: string

@@ -23,7 +23,7 @@ export const customer = (r: CustomerRecord): Stripe.Customer => ({
   id: r.id,
   object: "customer",
   address: null,
-  balance: 0,
+  balance: r.balanceMinor,
   created: r.createdS,
   currency: null,
   default_source: null,

@@ -69,11 +69,11 @@ export const line = (r: InvoiceItemRecord): WireLine => ({
 })
 
 /** The payment of an invoice: its PaymentIntent, seen from the invoice. */
-export const payment = (r: InvoiceRecord & { readonly intent: string }, totalMinor: number): Stripe.InvoicePayment => ({
+export const payment = (r: InvoiceRecord & { readonly intent: string }, dueMinor: number): Stripe.InvoicePayment => ({
   id: r.paymentId,
   object: "invoice_payment",
   amount_paid: r.status === "paid" && !r.paidOffStripe ? r.paidMinor : null,
-  amount_requested: Math.max(0, totalMinor),
+  amount_requested: dueMinor,
   created: r.finalizedS ?? r.createdS,
   currency: r.currency,
   invoice: r.id,
@@ -89,6 +89,7 @@ export interface InvoiceContext {
   readonly customer: CustomerRecord | undefined
   readonly items: ReadonlyArray<InvoiceItemRecord>
   readonly totalMinor: number
+  readonly dueMinor: number
   readonly testClock: string | null
 }
 
@@ -97,10 +98,9 @@ const linesShown = 10
 /** An invoice; `expanded` adds what the caller asked for. */
 export const invoice = (
   r: InvoiceRecord,
-  { customer, items, testClock, totalMinor }: InvoiceContext,
+  { customer, dueMinor, items, testClock, totalMinor }: InvoiceContext,
   expanded?: Partial<Pick<Stripe.Invoice, "payments" | "customer" | "confirmation_secret">>
 ): WireInvoice => {
-  const dueMinor = Math.max(0, totalMinor)
   const paidMinor = r.paidMinor
   return {
     id: r.id,
@@ -141,7 +141,7 @@ export const invoice = (
     discounts: [],
     due_date: r.dueS,
     effective_at: r.finalizedS,
-    ending_balance: r.finalizedS === null ? null : 0,
+    ending_balance: r.startingBalanceMinor === null ? null : Math.min(0, totalMinor + r.startingBalanceMinor),
     footer: r.footer,
     from_invoice: null,
     hosted_invoice_url: r.finalizedS === null ? null : `https://invoice.stripe.com/i/sim/${r.id}`,
@@ -170,7 +170,7 @@ export const invoice = (
     rendering: null,
     shipping_cost: null,
     shipping_details: null,
-    starting_balance: 0,
+    starting_balance: r.startingBalanceMinor ?? customer?.balanceMinor ?? 0,
     statement_descriptor: r.statementDescriptor,
     status: r.status,
     status_transitions: {

@@ -13,6 +13,7 @@ export const Invoice = Schema.Struct({
   total: Schema.Int,
   amount_due: Schema.Int,
   amount_paid: Schema.Int,
+  starting_balance: Nullable(Schema.Int),
   currency: Schema.NonEmptyString,
   customer: Nullable(Reference),
   metadata: Metadata,
@@ -61,16 +62,20 @@ const statusOf = (invoice: Invoice, intent: PaymentIntent | undefined): GatewayP
 }
 
 /**
- * An invoice in the words of the contract. What is due may differ from the total, by a balance of the customer for example;
- * then what is due is the amount, so that the difference is seen.
+ * What is collected, which may differ from the total: a balance of the customer pays a part, or is added. Stripe takes it into account
+ * when the invoice is finalized; a draft shows it as the balance that it starts from, so that it is seen before it is used up.
  */
+const dueOf = ({ amount_due, starting_balance, status, total }: Invoice): number =>
+  status === "draft" && amount_due === total ? Math.max(0, total + (starting_balance ?? 0)) : amount_due
+
+/** An invoice in the words of the contract. Its amount is what is due, so that a difference from the charge is seen. */
 export const toPayment = (invoice: Invoice, intent: PaymentIntent | undefined, clean: (text: string) => string): GatewayPayment => {
   const generation = invoice.metadata?.["generation"]
   const error = intent?.last_payment_error
   return {
     id: invoice.id,
     status: statusOf(invoice, intent),
-    amountMinor: invoice.total === invoice.amount_due ? invoice.total : invoice.amount_due,
+    amountMinor: dueOf(invoice),
     amountReceivedMinor: invoice.amount_paid,
     currency: invoice.currency,
     stripeCustomerId: idOf(invoice.customer),
