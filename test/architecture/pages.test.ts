@@ -2,10 +2,10 @@
 import { execFile } from "node:child_process"
 import { existsSync, readdirSync } from "node:fs"
 import { createRequire } from "node:module"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
 import { configKeysOf, errorsOf } from "./names.ts"
-import { errorPageViolations, exampleOf, keysOnPage, listViolations, placesOn } from "./pages.ts"
+import { errorPageViolations, exampleOf, keysOnPage, listViolations, namesBelow, placesOn, wholeFilesOf } from "./pages.ts"
 import { packageFolders, readPackage, readText, root } from "./workspace.ts"
 
 const packages = packageFolders(["packages", "apps"]).map(readPackage)
@@ -61,6 +61,14 @@ describe("docs", () => {
 
   it("configuration.md lists every key", () => {
     expect(listViolations("configuration.md", keysOnPage(readText("docs/configuration.md")), configKeysOf(files))).toEqual([])
+  })
+
+  it("proof.md lists every module of core and engine that is in no scope of mutation", async () => {
+    const { scopes } = await import(join(root, "test/mutation/scopes.mjs")) as { readonly scopes: Parameters<typeof wholeFilesOf>[0] }
+    const whole = wholeFilesOf(scopes)
+    const others = files.map(({ path }) => path).filter((path) => /^packages\/(core|engine)\/src\//.test(path) && !whole.includes(path))
+    const names = others.map((path) => basename(path, ".ts")).filter((name) => name !== "index" && name !== "testing")
+    expect(listViolations("proof.md", namesBelow(readText("docs/proof.md"), "### In no scope"), names)).toEqual([])
   })
 
   const decisions = readdirSync(join(root, "docs/decisions")).toSorted().map((name) => `docs/decisions/${name}`)

@@ -49,6 +49,19 @@ export const errorPageViolations = (page: string, errors: ReadonlyArray<ErrorCla
   return [...listViolations("the page", lines.map(({ name }) => name), errors.map(nameOf)), ...wrong]
 }
 
+/** Files that a scope of mutation names whole: of one with `:FROM-TO` the rest is in none. */
+export const wholeFilesOf = (scopes: Readonly<Record<string, { readonly mutate: ReadonlyArray<string> }>>): ReadonlyArray<string> =>
+  Object.values(scopes).flatMap(({ mutate }) => mutate).filter((pattern) => !pattern.includes(":")).flatMap((pattern) => {
+    const [, before, names, after] = /^(.*)\{(.*)\}(.*)$/.exec(pattern) ?? []
+    return names === undefined ? [pattern] : names.split(",").map((name) => `${before}${name}${after}`)
+  })
+
+/** Names of code below a heading, up to the next one. */
+export const namesBelow = (page: string, heading: string): ReadonlyArray<string> => {
+  const from = page.indexOf(`\n${heading}\n`) + heading.length + 2
+  return [...page.slice(from, page.indexOf("\n#", from)).matchAll(/`(\w+)`/g)].map((match) => match[1]!)
+}
+
 /** Keys that head a row of a table. */
 export const keysOnPage = (page: string): ReadonlyArray<string> =>
   [...page.matchAll(/^\| `(PURSER_[A-Z0-9_]+)`/gm)].map((match) => match[1]!)

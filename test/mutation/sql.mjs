@@ -116,4 +116,5 @@ try {
   await stopServer()
 }
 console.log(`\n${chosen.length} guards: ${outcomes.noticed} noticed, ${outcomes.same} that mean nothing beside another one, ${outcomes.open} that nobody noticed`)
-if (outcomes.open > 0) process.exitCode = 1
+// Each guard that was noticed has failed a run of tests, which says 1.
+process.exitCode = outcomes.open > 0 ? 1 : 0
