@@ -1,6 +1,9 @@
-/** A refund whose process stood still while its lease was renewed: what was answered long ago is asked for again before money moves. */
+/**
+ * A refund in the hands of more than one process: a lease whose renewal was answered long ago is asked for again before money moves,
+ * and what an earlier holder may have sent is looked for before anything is sent.
+ */
 import { assert, describe, it } from "@effect/vitest"
-import { Ledger, RefundGateway, RefundLedger, RefundRequest, SpendCap } from "@purser/core"
+import { ChargeError, Ledger, PermissionDenied, RefundGateway, RefundLedger, RefundRequest, SpendCap } from "@purser/core"
 import { ChargePipeline, Refunds } from "@purser/engine"
 import { chargeFor, MockGateway } from "@purser/testkit"
 import { Effect, Layer, Result } from "effect"
@@ -27,23 +30,33 @@ const slowRenewal = (meanwhile: Effect.Effect<void, unknown, RefundLedger>) =>
     })
   })).pipe(Layer.provide(RefundLedger.layerMemory))
 
+/** How many refunds there are, by the processor. */
+const madeOf = Effect.map(
+  Effect.flatMap(RefundGateway, (gateway) => gateway.find({
+    refundKey: wish.refundKey, chargeKey: request.chargeKey, namespace: request.namespace, refundId: "1", attempt: 1, paymentIntentId: "", chargeId: null,
+    amountMinor: 400, currency: "usd", reason: null
+  })),
+  (made) => made.length
+)
+
+const payCharge = Effect.gen(function*() {
+  yield* (yield* SpendCap).open({ ...request, expectedMinor: 1_000_000n, headroomPercent: 110 })
+  yield* (yield* ChargePipeline).charge(request)
+})
+
+const engineOn = (book: Layer.Layer<RefundLedger, never, Ledger>, processor: Layer.Layer<RefundGateway>) =>
+  Layer.mergeAll(ChargePipeline.layer, Refunds.layer).pipe(
+    Layer.provideMerge(book),
+    Layer.provideMerge(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, MockGateway.layer, processor))
+  )
+
 /** Refunds once; how it ended, and how many refunds there are. */
 const refundWith = (meanwhile: Effect.Effect<void, unknown, RefundLedger>) =>
   Effect.gen(function*() {
-    yield* (yield* SpendCap).open({ ...request, expectedMinor: 1_000_000n, headroomPercent: 110 })
-    yield* (yield* ChargePipeline).charge(request)
+    yield* payCharge
     const result = yield* Effect.result((yield* Refunds).refund(wish))
-    const made = yield* (yield* RefundGateway).find({
-      refundKey: wish.refundKey, chargeKey: request.chargeKey, namespace: request.namespace, refundId: "1", attempt: 1, paymentIntentId: "", chargeId: null,
-      amountMinor: 400, currency: "usd", reason: null
-    })
-    return { result, made: made.length }
-  }).pipe(Effect.provide(
-    Layer.mergeAll(ChargePipeline.layer, Refunds.layer).pipe(
-      Layer.provideMerge(slowRenewal(meanwhile)),
-      Layer.provideMerge(Layer.mergeAll(Ledger.layerMemory, SpendCap.layerMemory, MockGateway.layer, RefundGateway.layerMemory))
-    )
-  ))
+    return { result, made: yield* madeOf }
+  }).pipe(Effect.provide(engineOn(slowRenewal(meanwhile), RefundGateway.layerMemory)))
 
 describe("a renewal that was answered too late", () => {
   it.effect("is asked for again, and the refund is made when nobody has taken it over", () =>
@@ -59,4 +72,58 @@ describe("a renewal that was answered too late", () => {
       const { made, result } = yield* refundWith(takeOver)
       assert.deepStrictEqual([Result.isFailure(result) && result.failure._tag === "RefundError" ? result.failure.reason._tag : result, made], ["RefundLeaseLost", 0])
     }))
+})
+
+/** A processor that has forgotten its keys by the next call: the same order again is another refund. */
+const forgetful = Layer.effect(RefundGateway, Effect.gen(function*() {
+  const inner = yield* RefundGateway
+  let calls = 0
+  return RefundGateway.of({ ...inner, refund: (order) => Effect.suspend(() => inner.refund({ ...order, attempt: calls++ })) })
+})).pipe(Layer.provide(RefundGateway.layerMemory))
+
+describe("a refund whose process died once it was made, and whose key is forgotten", () => {
+  const engine = engineOn(RefundLedger.layerMemory, forgetful)
+  const state = Effect.map(Effect.flatMap(RefundLedger, (book) => book.find(wish.refundKey)), (record) => record?.state)
+  for (
+    const [name, goOn] of [
+      ["a sweep", Effect.flatMap(Refunds, ({ sweepOnce }) => Effect.asVoid(sweepOnce))],
+      ["whoever asks for it again", Effect.flatMap(Refunds, ({ refund }) => Effect.asVoid(refund(wish)))]
+    ] as const
+  ) {
+    it.effect(`is found by ${name}, and not made a second time`, () =>
+      Effect.gen(function*() {
+        yield* payCharge
+        const claim = yield* (yield* RefundLedger).claim(wish, "died")
+        if (claim._tag !== "Claimed") return yield* Effect.die(new Error("not claimed"))
+        const { refund: claimed } = claim
+        yield* (yield* RefundGateway).refund({ ...claimed, refundKey: wish.refundKey })
+        yield* TestClock.adjust("25 hours")
+        yield* goOn
+        assert.deepStrictEqual([yield* madeOf, yield* state], [1, "succeeded"])
+      }).pipe(Effect.provide(engine)))
+  }
+})
+
+describe("a processor that lets nobody refund any more", () => {
+  const denied = Layer.effect(RefundGateway, Effect.map(RefundGateway, (inner) =>
+    RefundGateway.of({
+      ...inner,
+      refund: ({ chargeKey }) => Effect.fail(new ChargeError({ reason: new PermissionDenied({ detail: "the key was taken away" }), chargeKey, requestId: null }))
+    }))).pipe(Layer.provide(RefundGateway.layerMemory))
+  const refund = Effect.flatMap(Refunds, ({ refund }) => refund(wish))
+
+  it.effect("refuses what was never sent, and proves nothing of what an earlier holder may have sent", () =>
+    Effect.gen(function*() {
+      yield* payCharge
+      assert.strictEqual((yield* refund)._tag, "RefundRefused")
+    }).pipe(
+      Effect.provide(engineOn(RefundLedger.layerMemory, denied)),
+      Effect.andThen(Effect.gen(function*() {
+        yield* payCharge
+        yield* (yield* RefundLedger).claim(wish, "died")
+        yield* TestClock.adjust("1 hour")
+        const error = yield* Effect.flip(refund)
+        assert.strictEqual(error._tag === "ChargeError" ? error.outcome : error._tag, "unknown")
+      }).pipe(Effect.provide(engineOn(RefundLedger.layerMemory, denied))))
+    ))
 })
