@@ -1,27 +1,32 @@
 /** Refund, then bill again, through the command. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { atDesk, caseFile, csv } from "../src/Desk.ts"
+import { atDesk, caseFile, csv, parseCsv } from "../src/Desk.ts"
 
 it.live("E11: a rerun is a no-op; billing anew is an act, once, with a key of its own, linked to the first", () =>
   atDesk((desk) =>
     Effect.gen(function*() {
       const at = ["acme", "2026-07", "--item", "base"]
+      const [right] = parseCsv(new TextDecoder().decode(caseFile("E11-rebill.csv")))
+      const amount = right!["amount"]!
       const rebill = (...more: ReadonlyArray<string>) => desk.purser(["rebill", ...at, "--reason", "right price", "--json", ...more])
       const run = yield* desk.purser(["run", desk.write("bill.csv", caseFile("E11-refund.csv")), "--expected-total", "100.00", "--yes"])
       assert.strictEqual(run.code, 0, run.stderr)
-      const early = yield* rebill("--amount", "28.00")
+      const early = yield* rebill("--amount", amount)
       assert.strictEqual(early.code, 1)
       assert.include(early.stderr, "0.00 usd of 30.00 usd were given back")
-      assert.strictEqual((yield* desk.purser(["refund", ...at, "--reason", "wrong price"])).code, 0)
+      for (const _ of ["once", "and again"]) assert.strictEqual((yield* desk.purser(["refund", ...at, "--reason", "wrong price"])).code, 0)
       const calls = yield* desk.calls
       assert.strictEqual((yield* desk.purser(["run", desk.pathOf("bill.csv"), "--yes"])).code, 0)
+      // A file with the right price is no act: the row has its terms, refunded or not.
+      const plain = yield* desk.purser(["run", desk.write("rebill.csv", caseFile("E11-rebill.csv")), "--yes", "--json"])
+      assert.deepStrictEqual([plain.code, plain.json?.["conflict"], plain.json?.["succeeded"]], [2, 1, 0], plain.stderr)
       assert.strictEqual(yield* desk.calls, calls)
 
-      const first = yield* rebill("--amount", "28.00")
+      const first = yield* rebill("--amount", amount)
       assert.strictEqual(first.code, 0, first.stderr)
       assert.deepInclude(first.json, { _tag: "Succeeded", amountReceivedMinor: 2800, alreadySettled: false, revision: 1 })
-      const again = yield* rebill("--amount", "28.00")
+      const again = yield* rebill("--amount", amount)
       assert.deepInclude(again.json, { _tag: "Succeeded", alreadySettled: true, chargeKey: first.json!["chargeKey"], revision: 1 })
       const other = yield* rebill("--amount", "27.00")
       assert.strictEqual(other.code, 1, other.stderr)
