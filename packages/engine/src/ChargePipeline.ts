@@ -60,14 +60,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const patience = { while: (error: LedgerError) => error.isRetryable, schedule: settings.retry }
 
       const ledgerFailure = (chargeKey: ChargeKey, reason: LedgerErrorReason) => new LedgerError({ reason, chargeKey })
-      const reservationOf = ({ attempt, lease, request }: ClaimedCharge) => ({
-        namespace: request.namespace,
-        billingPeriod: request.billingPeriod,
-        currency: request.currency,
-        chargeKey: lease.chargeKey,
-        attempt,
-        amountMinor: request.amountMinor
-      })
+      const reservationOf = ({ attempt, lease: { chargeKey }, request: { amountMinor, billingPeriod, currency, namespace } }: ClaimedCharge) =>
+        ({ namespace, billingPeriod, currency, chargeKey, attempt, amountMinor })
 
       const release = Effect.fnUntraced(function*(chargeKey: ChargeKey, attempt: number) {
         yield* step("release", Effect.andThen(cap.release(chargeKey, attempt), ledger.markReleased(chargeKey, attempt)))
