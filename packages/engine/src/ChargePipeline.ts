@@ -4,7 +4,7 @@
  * database transaction.
  */
 import {
-  ChargeConflict, type ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined,
+  ChargeConflict, type ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined, type ChargeRecord,
   type ChargeRequest, type ClaimAnswer, type ClaimedCharge, FaultPoint, LeaseLost, Ledger, LedgerError,
   type LedgerErrorReason, Money, movedNothing, noFault, type PipelineError, Rejected, RevisionNotOpened, type SettleAnswer, SpendCap,
   type GatewayPayment, Tracing
@@ -68,10 +68,13 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         yield* fault("after-release", chargeKey)
       })
 
-      /** At whatever attempt the row ended: who asks for the next one has reserved for that, and keeps it. */
-      const releaseUnpaid = (chargeKey: ChargeKey) =>
-        untilStoreAnswers(settings, Effect.flatMap(ledger.find(chargeKey), (row) =>
-          row !== undefined && row.outcome !== null && movedNothing(row.outcome) ? release(chargeKey, row.attempt) : Effect.void))
+      /**
+       * Room that was taken after others had settled the charge unpaid and given its room back: nobody else would return it. At whatever
+       * attempt the row ended: who asks for the next one has reserved for that, and keeps it.
+       */
+      const releaseEnded = (row: ChargeRecord | undefined) =>
+        row !== undefined && row.outcome !== null && movedNothing(row.outcome) ? untilStoreAnswers(settings, release(row.chargeKey, row.attempt)) : Effect.void
+      const releaseLate = ({ lease }: ClaimedCharge) => Effect.flatMap(ledger.find(lease.chargeKey), releaseEnded)
 
       /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */
       const settle = (charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome): Effect.Effect<ChargeOutcome, PipelineError> => {
@@ -94,7 +97,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (answer._tag === "LeaseLost") return yield* leaseLost(charge, "settle")
         if (answer._tag === "Recorded") {
           yield* checkRecorded(charge, outcome, answer.outcome)
-          if (movedNothing(answer.outcome)) yield* Effect.ignore(releaseUnpaid(chargeKey))
+          if (movedNothing(answer.outcome)) yield* Effect.ignore(releaseLate(charge))
         }
         if (answer._tag === "Settled") {
           yield* Metric.update(EngineMetrics.charges.of(stateWord(answer.outcome._tag)), 1)
@@ -325,7 +328,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (Cause.hasInterrupts(cause)) return Effect.ignore(ledger.handBack(charge.lease, 0, "the worker was stopped"))
         const failed = Cause.findError(cause)
         if (Result.isFailure(failed)) return undefined
-        return Effect.ignore(failed.success._tag === "LedgerError" ? releaseUnpaid(charge.lease.chargeKey) : ledger.handBack(charge.lease, settings.handBackMs, failed.success.message))
+        return Effect.ignore(failed.success._tag === "LedgerError" ? releaseLate(charge) : ledger.handBack(charge.lease, settings.handBackMs, failed.success.message))
       }
 
       const proceed = (charge: ClaimedCharge, begun: Begun = nothingBegun): Effect.Effect<ChargeOutcome, PipelineError> =>
@@ -390,7 +393,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           yield* Effect.forEach(due, ({ attempt, chargeKey }) => release(chargeKey, attempt), { concurrency: 64, discard: true })
           return due.length
         }),
-        releaseUnpaid
+        releaseUnpaid: (chargeKey) => Effect.flatMap(untilStoreAnswers(settings, ledger.find(chargeKey)), releaseEnded)
       })
     })
   )
