@@ -65,6 +65,18 @@ describe("a retry of what others have moved meanwhile", () => {
       ...ledger,
       find: (key) => Effect.suspend(() => isAway > 0 ? (isAway--, Effect.fail(away)) : ledger.find(key))
     })))))
+  let beforeReopening: Effect.Effect<unknown> = Effect.void
+  it.effect("holds its room against a release of the attempt before that comes late", () =>
+    Effect.gen(function*() {
+      yield* opened
+      const cap = yield* SpendCap
+      yield* (yield* ChargePipeline).charge(declining)
+      let held: ReadonlyArray<bigint> = []
+      beforeReopening = Effect.orDie(Effect.andThen(cap.release(chargeKey, 1), Effect.map(cap.report(), (all) => (held = all.map((one) => one.reservedMinor)))))
+      assert.strictEqual((yield* retryCharge(yield* mustFind, { ...act, paymentMethod: "pm_card_visa" }))?._tag, "Succeeded")
+      assert.deepStrictEqual(held, [BigInt(declining.amountMinor)])
+    }).pipe(Effect.provide(engine((ledger) => ({ ...ledger, reopen: (input) => Effect.andThen(Effect.suspend(() => beforeReopening), ledger.reopen(input)) })))))
+
   it.effect("holds for what waits for its customer no other room than that of its own attempt, which may end unpaid first", () =>
     Effect.gen(function*() {
       yield* opened
