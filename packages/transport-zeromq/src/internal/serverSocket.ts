@@ -21,9 +21,6 @@ export const openServerSocket = Effect.fnUntraced(function*(zmq: Zeromq, { annou
   const socket = yield* openZmqSocket(zmq, { ...options, sendTimeoutMs: 0, lingerMs: settings.lingerMs })
   const connected = endpoints.filter(({ attach }) => attach === "connect").map(({ address }) => address)
   yield* Effect.annotateLogs(Effect.logDebug("serving charges"), { endpoints: [...socket.bound, ...connected].join(",") })
-  // A port that the system chose is known to nobody else.
-  const chosen = endpoints.filter(({ address, attach }) => attach === "bind" && /^tcp:.*:(?:\*|0)$/.test(address))
-  if (chosen.length > 0) yield* Effect.logInfo(`requests are taken on ${socket.bound.join(",")}`)
   if (announced !== undefined) {
     for (const address of socket.bound) {
       const endpoint: Endpoint = { attach: "connect", address, ipv6: address.startsWith("tcp://[") }
