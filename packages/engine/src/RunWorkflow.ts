@@ -55,11 +55,24 @@ export const startRun = ({ definition, round, runId }: Execution): Effect.Effect
     ? RunWorkflow.execute({ runId, round }, { discard: true })
     : DefinedRunWorkflow.execute({ runId, round }, { discard: true }))
 
+/**
+ * Runs a suspended workflow anew from what it has kept: the sign that it may go on may have come to a runner that stood still, or to none. One
+ * that rightly waits suspends again, and one that is at work is left alone.
+ */
+export const resumeRun = ({ definition, round, runId }: Execution): Effect.Effect<void, never, WorkflowEngine.WorkflowEngine> => {
+  const execution = { runId, round }
+  return definition === stagedDefinition
+    ? Effect.flatMap(RunWorkflow.executionId(execution), (id) => RunWorkflow.resume(id))
+    : Effect.flatMap(DefinedRunWorkflow.executionId(execution), (id) => DefinedRunWorkflow.resume(id))
+}
+
 /** The definition of runs that a command has in hand by itself: no runner has them in work, and the command does what people say in the register. */
 export const foregroundDefinition = commandDefinition
 
 /** Steps at which a run waits to be woken: on hold, or until open charges are due. */
 const parkedAt = /^(?:hold|wait)\//
+/** Whether it waits there, by the register. */
+export const isParked = ({ step }: Pick<RunRecord, "step">): boolean => step !== null && parkedAt.test(step)
 const wakeOf = (place: string) => DurableDeferred.make(`wake/${place}`)
 /** A pause by its number. The step in the register may be one that a frozen runner noted when it woke up, long after another had taken the run on. */
 const pauseOf = (pauses: number) => `pause/${pauses}`
@@ -68,7 +81,7 @@ const pauseOf = (pauses: number) => `pause/${pauses}`
 export const wakeRun = Effect.fnUntraced(function*(
   { definition, pauses, round, runId, state, step }: Pick<RunRecord, "runId" | "round" | "definition" | "state" | "step" | "pauses">
 ): Effect.fn.Return<void, never, WorkflowEngine.WorkflowEngine> {
-  const places = [...(state === "paused" || pauses === 0 ? [] : [pauseOf(pauses)]), ...(step !== null && parkedAt.test(step) ? [step] : [])]
+  const places = [...(state === "paused" || pauses === 0 ? [] : [pauseOf(pauses)]), ...(isParked({ step }) ? [step!] : [])]
   yield* Effect.forEach(places, Effect.fnUntraced(function*(place) {
     const deferred = wakeOf(place)
     const token = yield* definition === stagedDefinition
