@@ -14,9 +14,10 @@ export interface Found {
   readonly verdict: Verdict
 }
 
-/** The first of the seeds 1 … `within` whose world shows the bug. */
-export const hunt = async (mutant: Mutant): Promise<Found | undefined> => {
-  for (let seed = 1; seed <= mutant.within; seed++) {
+/** The first of the seeds 1 … `within` whose world shows the bug; those that are named are tried before. */
+export const hunt = async (mutant: Mutant, named: ReadonlyArray<number> = []): Promise<Found | undefined> => {
+  const within = Array.from({ length: mutant.within }, (_, index) => index + 1)
+  for (const seed of [...named.filter((one) => one <= mutant.within), ...within]) {
     const scenario = scenarioOf(String(seed))
     if (mutant.fits?.(scenario) === false) continue
     const verdict = await runScenario(scenario, mutant)
