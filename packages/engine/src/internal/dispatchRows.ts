@@ -17,6 +17,9 @@ interface Parts {
   readonly pause: Duration.Duration
 }
 
+/** Runs whose final answers a process remembers. */
+const rememberedRuns = 256
+
 export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }: Parts) => {
   // While charging is paused nothing is sent and no patience is lost.
   const whenOpen = Option.isSome(shared) ? shared.value.whenOpen : Effect.void
@@ -91,6 +94,8 @@ export const makeDispatch = ({ book, client, pageSize, patience, pause, shared }
   const finals = new Map<string, Lines>()
   const hearing = (runId: string) => {
     const final = finals.get(runId) ?? new Lines()
+    // Those that never come to their end, as a canceled one, leave with time.
+    if (!finals.has(runId) && finals.size >= rememberedRuns) finals.delete(finals.keys().next().value!)
     finals.set(runId, final)
     return new Heard(pageSize, final)
   }

@@ -19,7 +19,8 @@ const isAnswered = (path: string): Effect.Effect<boolean> =>
   Effect.callback((resume) => {
     const socket = connect(path)
     socket.once("connect", () => resume(Effect.succeed(true)))
-    socket.once("error", () => resume(Effect.succeed(false)))
+    // Somebody who is busy is there too.
+    socket.once("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code === "EAGAIN")))
     return Effect.sync(() => socket.destroy())
   })
 
