@@ -33,14 +33,15 @@ const believe = (ledger: Ledger["Service"], isMeant: (row: ChargeRecord, told: T
     })
   })
 
+/** What comes of a webhook that is believed. */
+const paidByWord = { within: 300, shows: /recorded as paid, and Stripe has no payment/, fits: has("hooks") } as const
+
 /** All of them. */
 export const besideMutants: ReadonlyArray<Mutant> = [
   {
     name: "a webhook is believed",
     story: "an event that says paid is recorded as it stands: neither its signature nor its object is looked at",
-    within: 300,
-    shows: /recorded as paid, and Stripe has no payment/,
-    fits: has("hooks"),
+    ...paidByWord,
     hooks: (webhooks, { ledger }) => ({
       ...webhooks,
       receive: (body, signature) =>
@@ -50,9 +51,7 @@ export const besideMutants: ReadonlyArray<Mutant> = [
   {
     name: "a webhook for another charge",
     story: "an event is taken to be about the customer's open charge of that amount",
-    within: 300,
-    shows: /recorded as paid, and Stripe has no payment/,
-    fits: has("hooks"),
+    ...paidByWord,
     hooks: (webhooks, { ledger }) => ({
       ...webhooks,
       receive: (body, signature) =>
