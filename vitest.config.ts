@@ -5,7 +5,7 @@ const e2e = (names: ReadonlyArray<string>) => names.map((name) => `test/e2e/test
 const long = [
   ...e2e([
     "chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runner", "runnerLong",
-    "runnerOutage", "runnerStop", "rates", "forwarder", "hostDunning", "dunning", "connect", "commandRun", "stopAnywhere", "refundsElsewhere", "spendCapProxy"
+    "runnerOutage", "runnerStop", "rates", "feed", "forwarder", "hostDunning", "dunning", "connect", "commandRun", "stopAnywhere", "refundsElsewhere", "spendCapProxy"
   ]),
   "apps/spend-cap-proxy/test/conformance.test.ts",
   "packages/postgres/test/embedded.test.ts",

@@ -4,7 +4,7 @@ import { describe as tell, shrink } from "../src/hunt.ts"
 import { scenarioOf } from "../src/Scenario.ts"
 import { runScenario } from "../src/World.ts"
 
-const seeds = 600
+const seeds = 300
 const batch = 50
 
 const judged = async (seed: string) => {
