@@ -13,11 +13,14 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Cap from "../src/internal/capSql.ts"
 import * as Reads from "../src/internal/ledgerReads.ts"
+import * as Pages from "../src/internal/leasePages.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
+import * as TakeOver from "../src/internal/takeOverSql.ts"
 import { bigints, boolean, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
 import * as Refund from "../src/internal/refundSql.ts"
 import * as Run from "../src/internal/runSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { pagesOfLeases, pagesOfRanOut } from "../test/support/leasePages.ts"
 
 const rows = Number(process.argv.find((argument) => /^\d+$/.test(argument)) ?? 1_000_000)
 const showPlans = process.argv.includes("--plans")
@@ -64,6 +67,7 @@ const fill = Effect.gen(function*() {
       lease_until = case when n % 50 in (1, 2) then planned_at + n * interval '1 millisecond' end, release_due = n % 500 = 0,
       next_attempt_at = case when n % 50 = 0 then planned_at + n * interval '1 second' end
     from (select line as n, charge_key as k from purser.run_rows) r where k = charge_key`))
+  for (const pages of [pagesOfLeases, pagesOfRanOut]) yield* sql.unsafe(pages)
   yield* sql.unsafe(Cap.open, [text("zmq-billing"), text("2026-11"), text("usd"), BigInt(rows) * 10_000n, integer(110), BigInt(rows) * 11_000n, text(null)])
   yield* sql.unsafe(`insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
     select charge_key, namespace, billing_period, currency, 1, amount_minor, purser.now() from purser.charges where state <> 'planned'`)
@@ -136,7 +140,8 @@ const statements = Effect.gen(function*() {
     { name: "mark released", sql: Writes.markReleased, params: [due, integers(same(1))] },
     { name: "renew", sql: Writes.renew, params: [key, text("w"), PgTypes.int8(1n), integer(1), text("pi_x")] },
     { name: "quarantine", sql: Writes.quarantine, params: [key, text("w"), text("differs")] },
-    { name: "take expired", sql: Writes.takeExpired, params: [text("w"), integer(batch), double(15_000)] },
+    { name: "turn lease pages", sql: Pages.turnPages, params: [integer(16)] },
+    { name: "take expired", sql: TakeOver.takeExpired, params: [text("w"), integer(batch), double(15_000)] },
     { name: "release due", sql: Reads.releaseDue, params: [integer(batch)] },
     { name: "reopen", sql: Writes.reopen, params: [declined, texts(["declined"]), text("ada"), text("new cards"), text("pm_new"), integer(null)] },
     { name: "attempts due", sql: Reads.attemptsDue, params: [integer(batch)] },

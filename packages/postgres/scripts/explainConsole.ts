@@ -17,6 +17,7 @@ import * as Search from "../src/internal/searchSql.ts"
 import * as Trail from "../src/internal/trailSql.ts"
 import * as Workers from "../src/internal/workerSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { pagesOfLeases } from "../test/support/leasePages.ts"
 
 const rows = Number(process.argv.find((argument) => /^\d+$/.test(argument)) ?? 1_000_000)
 const showPlans = process.argv.includes("--plans")
@@ -41,8 +42,10 @@ const fill = Effect.gen(function*() {
     from generate_series(1, ${rows}) as i cross join lateral (select case
       when i % 1000 = 1 then 'claimed' when i % 1000 = 2 then 'attached' when i % 250000 = 3 then 'planned' when i % 50 = 4 then 'declined' when i % 5000 = 5 then 'rejected'
       else 'succeeded' end as state) s`)
-  yield* sql.unsafe(`insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt)
-    select charge_key, n, purser.now(), null, case n when 1 then 'planned' when 2 then 'claimed' else state end, 'w1', 1 from purser.charges, generate_series(1, 3) as n`)
+  yield* sql.unsafe(pagesOfLeases)
+  yield* sql.unsafe(`insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
+    select charge_key, n, purser.now(), null, case n when 1 then 'planned' when 2 then 'attached' else state end, 'w1', 1, case n when 2 then payment_intent_id end
+    from purser.charges, generate_series(1, 3) as n`)
   yield* sql.unsafe(`insert into purser.runs (run_id, source, state, begun_at, planned_at, planned, present)
     values ('run', 'bills.csv', 'planned', purser.now() - interval '1 hour', purser.now() - interval '1 hour', ${Math.floor(rows / 12)}, 0)`)
   yield* sql.unsafe(`insert into purser.run_rows (run_id, line, charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id)

@@ -19,8 +19,9 @@ import * as Batches from "./internal/ledgerBatches.ts"
 import * as Reads from "./internal/ledgerReads.ts"
 import * as Sql from "./internal/ledgerWrites.ts"
 import { bigint, boolean, double, integer, text, texts } from "./internal/params.ts"
+import * as TakeOver from "./internal/takeOverSql.ts"
+import { makeUpkeep, turnAll } from "./internal/upkeep.ts"
 import * as Watch from "./internal/watchSql.ts"
-import { makeGrowth } from "./internal/growth.ts"
 import type { BatchedOperation } from "./PostgresMetrics.ts"
 
 /** Settings of the ledger. */
@@ -48,7 +49,7 @@ const MovedRow = Schema.Struct({ moved: Schema.Int })
 const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const sql = yield* SqlClient.SqlClient
   const leaseMs = Duration.toMillis(Duration.fromInputUnsafe(options.lease))
-  const growth = yield* makeGrowth(sql)
+  const upkeep = yield* makeUpkeep(sql)
 
   const grouped = <I, A>(
     operation: BatchedOperation,
@@ -71,7 +72,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const begin = yield* grouped<Batches.ClaimInput, ClaimAnswer | undefined>(
     "claim",
     (input) => input.chargeKey,
-    (inputs) => Effect.tap(Batches.begin(sql, leaseMs)(inputs), (answers) => growth.add(answers.filter((answer) => answer !== undefined).length)),
+    (inputs) => Effect.tap(Batches.begin(sql, leaseMs)(inputs), (answers) => upkeep.claimed(answers.filter((answer) => answer !== undefined).length)),
     (first, later) => sameTerms(first, later) ? (answer) => answer === undefined ? undefined : afterClaim(answer) : undefined
   )
   const claimAny = yield* grouped<Batches.ClaimInput, ClaimAnswer>(
@@ -142,10 +143,13 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     quarantine: (lease, detail) =>
       query("quarantine", lease.chargeKey, Sql.quarantine, [text(lease.chargeKey), text(lease.worker), text(detail)], Key, () => Effect.void),
     takeExpired: (worker, limit) =>
-      query("take expired", null, Sql.takeExpired, [text(worker), integer(limit), double(leaseMs)], TakenRow, (rows) =>
-        Effect.forEach(rows, (row) => takenOf(row, worker))),
+      Effect.andThen(
+        Effect.mapError(turnAll(sql), ledgerUnavailable("turn lease pages", null)),
+        query("take expired", null, TakeOver.takeExpired, [text(worker), integer(limit), double(leaseMs)], TakenRow, (rows) =>
+          Effect.forEach(rows, (row) => takenOf(row, worker)))
+      ),
     takeWaiting: (chargeKey, worker) =>
-      query("take waiting", chargeKey, Watch.takeWaiting, [text(chargeKey), text(worker), double(leaseMs)], TakenRow, ([row]) =>
+      query("take waiting", chargeKey, TakeOver.takeWaiting, [text(chargeKey), text(worker), double(leaseMs)], TakenRow, ([row]) =>
         row === undefined ? Effect.succeed(undefined) : takenOf(row, worker)),
     adopt: ({ paymentIntentId, paymentMethod, request, worker }) => {
       const { chargeKey } = request

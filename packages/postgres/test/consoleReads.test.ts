@@ -15,6 +15,7 @@ import { PgRunLedger } from "../src/PgRunLedger.ts"
 import { PgRunStats } from "../src/PgRunStats.ts"
 import { PgWorkerBook } from "../src/PgWorkerBook.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { pagesOfLeases } from "./support/leasePages.ts"
 
 const stores = Layer.mergeAll(PgLedger.layer, PgRunLedger.layer, PgChargeSearch.layer, PgRunStats.layer, PgAttention.layer, PgWorkerBook.layer, PgOperatorTrail.layer)
 
@@ -29,6 +30,12 @@ const fill = `insert into purser.charges (charge_key, namespace, customer_id, bi
     case when s.state in ('claimed', 'attached', 'processing') and i % 90 <> 11 then purser.now() + interval '1 hour' end, 'w1',
     case when s.state = 'attached' and i % 90 = 11 then 'differs' end, case when s.state <> 'planned' then purser.now() end
   from generate_series(1, ${rows}) as i cross join lateral (select (array['planned','claimed','attached','processing','requires_action','succeeded','declined','rejected','canceled'])[1 + i % 9] as state) s`
+
+/** Each object was attached, and the tenth part found at the end to be another one. */
+const fillTrail = `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, attempt, detail, object)
+  select charge_key, 1, purser.now(), 'claimed', case when n = 0 then state else 'attached' end, 1, case when n > 0 then payment_intent_id end,
+    case when n = 0 then payment_intent_id end
+  from (select *, row_number() over (order by charge_key) % 10 as n from purser.charges where payment_intent_id is not null) c`
 
 const all = (query: ChargeQuery, limit: number) =>
   Effect.gen(function*() {
@@ -55,7 +62,7 @@ describe.each(TestDatabase.layers)("what a console reads on %s", (_, database) =
     it.effect("finds what the whole table has, each once, whatever the page's size", () =>
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
-        yield* sql.unsafe(fill)
+        for (const statement of [fill, fillTrail, pagesOfLeases]) yield* sql.unsafe(statement)
         const keys = (where: string) => Effect.map(sql.unsafe<{ charge_key: string }>(`select charge_key from purser.charges where ${where}`), (found) => found.map((row) => row.charge_key).sort())
         const queries: ReadonlyArray<readonly [ChargeQuery, string]> = [
           [{}, "true"],

@@ -6,11 +6,14 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Reads from "../src/internal/ledgerReads.ts"
+import * as Pages from "../src/internal/leasePages.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
+import * as TakeOver from "../src/internal/takeOverSql.ts"
 import { bigints, boolean, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
 import * as Refund from "../src/internal/refundSql.ts"
 import * as Run from "../src/internal/runSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { pagesOfLeases, pagesOfRanOut } from "./support/leasePages.ts"
 import { genericPlanOf, planOf } from "./support/plans.ts"
 
 const rows = 20_000
@@ -32,6 +35,7 @@ const fill = Effect.gen(function*() {
       lease_until, requested_at, updated_at)
     select charge_key, charge_key, '1', '2026-11', 'usd', 1000, 'a', 'n', case when line % 100 = 0 then 'pending' else 'succeeded' end, 'pi',
       case when line % 100 = 0 then purser.now() end, purser.now(), purser.now() from purser.run_rows`)
+  for (const pages of [pagesOfLeases, pagesOfRanOut]) yield* sql.unsafe(pages)
   yield* sql.unsafe("analyze purser.charges, purser.run_rows, purser.charge_events, purser.refunds")
 })
 
@@ -66,7 +70,8 @@ const statements = Effect.gen(function*() {
     markReleased: [Writes.markReleased, [keys, integers(some(1))]],
     renew: [Writes.renew, [key, text("w"), 1n, integer(1), text("pi")]],
     quarantine: [Writes.quarantine, [key, text("w"), text("x")]],
-    takeExpired: [Writes.takeExpired, [text("w"), integer(batch), double(1)]],
+    turnPages: [Pages.turnPages, [integer(16)]],
+    takeExpired: [TakeOver.takeExpired, [text("w"), integer(batch), double(1)]],
     releaseDue: [Reads.releaseDue, [integer(batch)]],
     attemptsDue: [Reads.attemptsDue, [integer(batch)]],
     refundCharge: [Refund.lockCharge, [key]],

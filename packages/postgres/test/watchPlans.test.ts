@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { double, integer, text, texts } from "../src/internal/params.ts"
+import * as TakeOver from "../src/internal/takeOverSql.ts"
 import * as Watch from "../src/internal/watchSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 import { planOf } from "./support/plans.ts"
@@ -27,7 +28,7 @@ const fill = Effect.gen(function*() {
 
 const key = text("00000000000000000000000000000000")
 const statements: Readonly<Record<string, readonly [string, ReadonlyArray<unknown>]>> = {
-  takeWaiting: [Watch.takeWaiting, [key, text("w"), double(1)]],
+  takeWaiting: [TakeOver.takeWaiting, [key, text("w"), double(1)]],
   page: [Watch.page, [text("2026-3"), key, integer(100)]],
   take: [Watch.take, [integer(100), double(1)]],
   finish: [Watch.finish, [text("evt_1"), text("ignored"), text(null)]],

@@ -77,6 +77,7 @@ const leftovers = [
   "update purser.charges set quarantine = 'amount is 9.99 usd, not 10.00 usd' where customer_id = 'c1'",
   `update purser.charges set state = 'attached', settled_at = null, received_minor = null, lease_worker = 'worker-that-died', lease_until = purser.now() - interval '1 hour'
     where customer_id = 'c2'`,
+  "insert into purser.lease_pages (turn_at, keys) select lease_until, array[charge_key] from purser.charges where customer_id = 'c2'",
   `insert into purser.run_conflicts (run_id, line, charge_key, amount_minor, currency, stripe_customer_id, payment_method, principal, seen_at, last_at, times)
     select '', 1, charge_key, 9900, 'usd', stripe_customer_id, payment_method, 'shop-7', purser.now() - interval '2 hours', purser.now(), 14 from purser.charges where customer_id = 'c9'`,
   `insert into purser.dead_letters (digest, first_at, last_at, transport, reason, detail, size_bytes, body)

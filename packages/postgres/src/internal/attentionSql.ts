@@ -2,15 +2,17 @@
  * The statements about what waits for a person. Lists walk the small indexes of what is in work, quarantined or in
  * conflict; an act changes its row and writes the event of the charge in one statement.
  */
+import { chargesWithLease, writePage } from "./leasePages.ts"
 import { lineColumns } from "./searchSql.ts"
 
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 const upTo = (from: string) => `(select count(*)::integer from (select 1 from ${from} limit $1::integer) x)`
-/** A lease that ran out and was not taken up again; `grace` leaves the sweepers their time. */
-const lost = (grace: string) => `c.lease_until < purser.now() - ${grace} and c.quarantine is null`
+/** Charges whose lease ran out and was not taken up again; `grace` leaves the sweepers their time. */
+const lost = (grace: string) =>
+  `${chargesWithLease(`p.ran_out or p.turn_at < purser.now() - ${grace}`)} c where c.lease_until < purser.now() - ${grace} and c.quarantine is null`
 
 /** most, grace in ms */
-export const counts = `select ${upTo(`purser.charges c where ${lost("$2::float8 * interval '1 millisecond'")}`)} as unresolved,
+export const counts = `select ${upTo(lost("$2::float8 * interval '1 millisecond'"))} as unresolved,
   ${upTo("purser.charges c where c.quarantine is not null")} as quarantined,
   ${upTo("purser.run_conflicts r where r.resolved_at is null")} as conflicts,
   ${upTo("purser.dead_letters")} as dead_letters,
@@ -18,7 +20,7 @@ export const counts = `select ${upTo(`purser.charges c where ${lost("$2::float8 
 
 /** grace in ms, limit */
 export const unresolved = `select ${lineColumns}, ${epochMs("c.lease_until")} as since_ms, c.lease_worker as worker, e.detail as last_detail
-from (select * from purser.charges c where ${lost("$1::float8 * interval '1 millisecond'")} order by c.lease_until limit $2::integer) c
+from (select c.* from ${lost("$1::float8 * interval '1 millisecond'")} order by c.lease_until limit $2::integer) c
 left join lateral (select v.detail from purser.charge_events v where v.charge_key = c.charge_key order by v.seq desc limit 1) e on true
 order by c.lease_until`
 
@@ -97,7 +99,8 @@ u as (
   update purser.charges c set quarantine = null, lease_worker = null, lease_epoch = c.lease_epoch + 1,
     lease_until = case when c.state in ('claimed', 'attached', 'processing') then t.now end, event_seq = c.event_seq + 1, updated_at = t.now
   from t where c.charge_key = $1::text and c.quarantine is not null
-  returning c.charge_key, c.event_seq, c.state, c.attempt, t.now
+  returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, t.now
 ),
-e as (${writeEvent("'quarantine ended by ' || $2::text || ': ' || $3::text")})
+e as (${writeEvent("'quarantine ended by ' || $2::text || ': ' || $3::text")}),
+g as (${writePage("u")})
 select charge_key from u`

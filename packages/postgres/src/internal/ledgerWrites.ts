@@ -13,20 +13,24 @@
  * conditions of the write say all. What they leave is for `claim`, `attach` and `settle`. Only `begin` inserts charges, and before it updates any, which the look at `n` forces: in any order
  * two claims could wait for each other.
  */
-const clock = `t as materialized (select purser.now() as now)`
+import { writePage } from "./leasePages.ts"
+
+/** The time, for statements that join it. */
+export const clock = `t as materialized (select purser.now() as now)`
 const probe = `left join lateral (select * from purser.charges c where c.charge_key = i.charge_key offset 0) c on true`
 /** True of every key. The planner takes it to hold for few, and looks each of them up, be the table as small as it may. */
 const few = "length(i.charge_key) = 32"
 const open = `('planned', 'claimed', 'attached')`
-const held = `('claimed', 'attached', 'processing')`
-const writeEvents = (from: string, columns: string, more = "") =>
+/** States in which a charge may have a lease. */
+export const held = `('claimed', 'attached', 'processing')`
+/** Lines of the trail. */
+export const writeEvents = (from: string, columns: string, more = "") =>
   `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail${more}) select ${columns} from ${from}`
 
-const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
+/** The object of an outcome where it is not the one that was attached: by it the charge is found. */
+const foundObject = "nullif(c.outcome_payment_intent_id, c.payment_intent_id) as object"
 
-/** What a claimed charge is read from; `t` and the row `c` must be in scope. */
-const claimedColumns = `${epochMs("first_claimed_at")} as first_claimed_at_ms, ${epochMs("lease_until - now")} as lease_left_ms,
-  ${epochMs("now - first_claimed_at")} as since_first_claim_ms`
+const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 
 /** What `begin` and `claim` are given first. */
 const claims = `$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[]`
@@ -73,6 +77,7 @@ o as materialized (
   join i using (charge_key)
 ),
 e as (${writeEvents("o", "charge_key, event_seq, purser.now(), from_state, next, worker, 1, object, principal", ", principal")} returning 1),
+g as (${writePage("(select charge_key, purser.now() + $12::float8 * interval '1 millisecond' as lease_until from o) o")}),
 s as (
   select ${scope}, sum(amount_minor)::bigint as amount_minor, count(*) as reservations
   from o where $16::boolean and (select count(*) from e) >= 0
@@ -134,7 +139,8 @@ w as (
 e as (${
   writeEvents("w join i using (charge_key)", `charge_key, event_seq, now, from_state, state, lease_worker, attempt,
     case when from_state in ${held} then 'taken over' end, i.principal`, ", principal")
-})
+}),
+g as (${writePage("w")})
 select f.charge_key,
   case when w.charge_key is not null then 'claimed' when f.verdict = 'free' then 'again' else f.verdict end as verdict,
   f.quarantine, f.kept_amount, f.kept_currency, f.kept_customer, f.kept_method,
@@ -209,9 +215,9 @@ u as (
     updated_at = purser.now()
   from (select * from i where ${few}) i
   where c.charge_key = i.charge_key and c.state = 'attached' and c.lease_epoch = i.epoch and c.attempt = i.attempt
-  returning c.charge_key, c.event_seq, c.attempt, i.worker
+  returning c.charge_key, c.event_seq, c.attempt, i.worker, ${foundObject}
 ),
-e as (${writeEvents("u", "charge_key, event_seq, purser.now(), 'attached', 'succeeded', worker, attempt, null")})
+e as (${writeEvents("u", "charge_key, event_seq, purser.now(), 'attached', 'succeeded', worker, attempt, null, object", ", object")})
 select array_agg(charge_key) as moved from u`
 
 /**
@@ -250,15 +256,17 @@ u as (
     event_seq = case when f.verdict = 'moves' then c.event_seq + 1 else c.event_seq end, updated_at = t.now
   from f, t
   where f.verdict in ('moves', 'polls') and c.charge_key = f.charge_key and c.event_seq = f.event_seq
-  returning c.charge_key, c.event_seq, c.attempt, c.state, f.kept_state, f.worker, f.verdict, c.outcome_detail, t.now
+  returning c.charge_key, c.event_seq, c.attempt, c.state, c.lease_until, f.kept_state, f.worker, f.verdict, c.outcome_detail, t.now, ${foundObject}
 ),
 e as (${
   writeEvents(
     "u where verdict = 'moves'",
     `charge_key, event_seq, now, kept_state, state, worker, attempt,
-    case when state = 'succeeded' and kept_state in ('declined', 'rejected', 'canceled') then 'late success after ' || kept_state else outcome_detail end`
+    case when state = 'succeeded' and kept_state in ('declined', 'rejected', 'canceled') then 'late success after ' || kept_state else outcome_detail end, object`,
+    ", object"
   )
-})
+}),
+g as (${writePage("u")})
 select f.charge_key,
   case when u.charge_key is not null then f.verdict when f.verdict in ('moves', 'polls') then 'again' else f.verdict end as verdict,
   f.kept_state as state, f.outcome_payment_intent_id, f.kept_charge_id as charge_id, f.kept_received as received_minor,
@@ -290,9 +298,10 @@ u as (
   update purser.charges c set lease_until = t.now + i.retry_ms * interval '1 millisecond', event_seq = c.event_seq + 1, updated_at = t.now
   from f i, t
   where i.verdict = 'ours' and c.charge_key = i.charge_key and ${ours}
-  returning c.charge_key, c.event_seq, c.state, c.attempt, i.worker, i.detail, t.now
+  returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, i.worker, i.detail, t.now
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, state, state, worker, attempt, detail")})
+e as (${writeEvents("u", "charge_key, event_seq, now, state, state, worker, attempt, detail")}),
+g as (${writePage("u")})
 select charge_key from u`
 
 /** keys, attempts */
@@ -329,33 +338,6 @@ u as (
 e as (${writeEvents("u", "charge_key, event_seq, now, state, state, $2::text, attempt, 'quarantined: ' || $3::text")})
 select charge_key from u`
 
-/**
- * What a row is read from that was taken over: by whoever took it in `taken`, with `now`. The run that it is a row of, the latest of
- * several, is for those who read the log.
- */
-export const takenColumns = (taken: string) => `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
-  payment_method as requested_method, allow_future, revision, state as claimed_state, lease_epoch, generation, attempt, payment_intent_id,
-  coalesce(attached_payment_method, chosen_payment_method, payment_method) as payment_method,
-  coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${claimedColumns},
-  (select max(r.run_id) from purser.run_rows r where r.charge_key = ${taken}.charge_key) as run_id`
-
-/** worker, limit, lease ms */
-export const takeExpired = `with ${clock},
-f as materialized (
-  select c.charge_key, c.lease_until as ran_out_at from purser.charges c
-  where c.lease_until <= (select now from t) and c.quarantine is null and c.state in ${held}
-  order by c.lease_until limit $2::integer for update skip locked
-),
-u as (
-  update purser.charges c set lease_worker = $1::text, lease_epoch = c.lease_epoch + 1,
-    lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, updated_at = t.now
-  from f, t where c.charge_key = f.charge_key
-  returning c.*, f.ran_out_at, t.now
-),
-e as (${writeEvents("u", "charge_key, event_seq, now, state, state, lease_worker, attempt, 'taken over'")})
-select ${takenColumns("u")}
-from u order by ran_out_at, charge_key`
-
 /** keys, states, actor, reason, method or null, attempt or null. A new epoch fences off whoever settled it before. */
 export const reopen = `with ${clock},
 f as materialized (
@@ -372,7 +354,8 @@ u as (
     outcome_detail = null, outcome_advice_code = null, chosen_payment_method = coalesce($5::text, c.chosen_payment_method), next_attempt_at = null,
     settled_at = null, release_due = false, dunning_due = false, event_seq = c.event_seq + 1, updated_at = t.now
   from f, t where c.charge_key = f.charge_key
-  returning c.charge_key, c.event_seq, c.state, c.attempt, f.state as from_state, t.now
+  returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, f.state as from_state, t.now
 ),
+g as (${writePage("u")}),
 e as (${writeEvents("u", "charge_key, event_seq, now, from_state, state, null, attempt, 'reopened by ' || $3::text || ': ' || $4::text || coalesce(' (with ' || $5::text || ')', '')")})
 select count(*)::integer as moved from u`

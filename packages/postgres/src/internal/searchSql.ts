@@ -3,6 +3,7 @@
  * what does not fit costs a bounded time, and the search goes on with the next page.
  */
 import type { ChargePlace, ChargeQuery } from "@purser/core"
+import { chargesWithLease } from "./leasePages.ts"
 import { integer, text } from "./params.ts"
 
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
@@ -63,28 +64,25 @@ const rangeOf = (query: ChargeQuery, after: ChargePlace | null, name: Name): Ran
   const place = after === null ? [] : [() =>
     `(c.billing_period, c.charge_key) < (${name(text(after.billingPeriod))}::text, ${name(text(after.chargeKey))}::text)`]
   if (wanted === "quarantined" || (wanted !== undefined && inWork.has(wanted))) {
-    // There are few of them, whatever the size of the ledger: they are read from their index and put into order.
-    const few = wanted === "quarantined" ? "q.quarantine is not null" : "q.lease_until is not null"
-    return { from: `(select * from purser.charges q where ${few} offset 0) c${where(...state, ...period, ...place)}`, order: order.period, filters: [] }
+    // There are few of them, whatever the size of the ledger: they are read where they are listed and put into order.
+    const few = wanted === "quarantined" ? "(select * from purser.charges q where q.quarantine is not null offset 0)" : chargesWithLease()
+    return { from: `${few} c${where(...state, ...period, ...place)}`, order: order.period, filters: [] }
   }
   // Together with their index these are the rows of the state, and few others.
   const settled = wanted === "planned"
-    ? [() => "c.settled_at is null and c.lease_until is null"]
-    : wanted !== undefined && unpaid.has(wanted) ? [() => "c.settled_at is not null and c.received_minor is null"] : []
+    ? [() => "c.waiting"]
+    : wanted !== undefined && unpaid.has(wanted) ? [() => "c.unpaid"] : []
   return { from: `purser.charges c${where(...settled, ...period, ...place)}`, order: order.period, filters: state }
 }
 
-/** The one charge, or in a ledger that was put together from two the few charges, of a payment object. */
-export const findObject = (id: string, limit: number): SearchStatement => {
-  const named = (where: string) => `select ${lineColumns} from purser.charges c where ${where}`
-  return {
-    sql: `${named("c.outcome_payment_intent_id = $1::text")}
-      union ${named("c.lease_until is not null and c.payment_intent_id = $1::text")}
-      union ${named("c.quarantine is not null and c.payment_intent_id = $1::text")}
-      order by charge_key limit $2::integer`,
-    params: [text(id), integer(limit)]
-  }
-}
+/** The one charge, or in a ledger that was put together from two the few charges, that an event named a payment object of. */
+export const findObject = (id: string, limit: number): SearchStatement => ({
+  sql: `select ${lineColumns} from purser.charges c where c.charge_key = any(array(
+      select e.charge_key from purser.charge_events e where e.to_state = 'attached' and e.detail = $1::text
+      union select e.charge_key from purser.charge_events e where e.object = $1::text))
+    order by charge_key limit $2::integer`,
+  params: [text(id), integer(limit)]
+})
 
 /** Whether every row of the walk fits. */
 export const isPlain = (query: ChargeQuery): boolean => rangeOf(query, null, numbered().name).filters.length === 0

@@ -1,33 +1,13 @@
 /**
- * The statements around webhooks and reconciliation: one waiting row taken over, rows by period, the inbox, and what was
+ * The statements around webhooks and reconciliation: a row that comes to name a payment, rows by period, the inbox, and what was
  * seen at the processor. Times are the database's.
  */
 import { recordColumns } from "./ledgerReads.ts"
-import { takenColumns } from "./ledgerWrites.ts"
+import { writePage } from "./leasePages.ts"
+import { takenColumns } from "./takeOverSql.ts"
 
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 const atMs = (parameter: string) => `to_timestamp(${parameter}::float8 / 1000)`
-
-/** key, worker, lease ms. A row that waits for the customer becomes one whose object is being read. */
-export const takeWaiting = `with t as materialized (select purser.now() as now),
-f as materialized (
-  select c.charge_key, c.state as from_state, c.event_seq from purser.charges c
-  where c.charge_key = $1::text and c.state in ('processing', 'requires_action') and c.quarantine is null
-  for update
-),
-u as (
-  update purser.charges c set state = 'processing', lease_worker = $2::text, lease_epoch = c.lease_epoch + 1,
-    lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, settled_at = null, updated_at = t.now
-  from f, t where c.charge_key = f.charge_key
-  returning c.*, f.from_state, t.now
-),
-e as (
-  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
-  select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt,
-    case when from_state = 'requires_action' then 'its object has moved on' else 'taken over' end from u
-)
-select ${takenColumns("u")}
-from u`
 
 /**
  * key, namespace, customer, period, item, amount, currency, Stripe customer, method as requested, allow future, worker, object, method
@@ -65,9 +45,10 @@ n as (
 ),
 w as (select * from u union all select * from n),
 e as (
-  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
-  select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt, 'paid at the processor as ' || payment_intent_id from w
-)
+  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail, object)
+  select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt, 'paid at the processor as ' || payment_intent_id, payment_intent_id from w
+),
+g as (${writePage("w")})
 select ${takenColumns("w")}
 from w`
 

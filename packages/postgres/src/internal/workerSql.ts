@@ -1,4 +1,5 @@
 /** The statements of the workers' book. In flight is read from leases, speed from the newest events; neither is a counter that could go wrong. */
+import { chargesWithLease } from "./leasePages.ts"
 
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 
@@ -19,7 +20,7 @@ export const leave = `update purser.workers set stopped_at = purser.now(), beat_
 /** newest events that are looked at. A worker's sweeper works under its name and a slash: that is the same worker. */
 export const list = `with held as (
   select split_part(c.lease_worker, '/', 1) as worker, count(*) as in_flight
-  from purser.charges c where c.lease_until > purser.now() and c.quarantine is null and c.state in ('claimed', 'attached') and c.lease_worker is not null
+  from ${chargesWithLease()} c where c.lease_until > purser.now() and c.quarantine is null and c.state in ('claimed', 'attached') and c.lease_worker is not null
   group by 1
 ),
 done as (

@@ -2,11 +2,15 @@
  * The tables of the ledger, the spend cap and the run book. A migration that was published is never edited: a change is
  * a new file.
  *
- * What is indexed decides what a step costs. A charge is written three or four times within a second, so no column
- * that these steps change is indexed, with one exception: `lease_until`, which the sweeper orders by. It is null
- * wherever there is nothing to sweep (planned, settled, quarantined), so its index holds the charges in work and nothing
- * else, and `attach` stays a heap-only update. For that half of each page is left free: a batch's rows lie side by side, and
- * each of them is written a second time while the first versions are still there.
+ * What is indexed decides what a step costs. A charge is written two to four times within a second, so no index is made of
+ * a column that these steps change, nor of rows that they put in or take out: `attach` and `settle` are heap-only updates. For that
+ * half of each page is left free: a batch's rows lie side by side, and each of them is written a second time while the first
+ * versions are still there.
+ *
+ * So leases have no index either. Whoever sets one writes the charge into a page of `lease_pages`, a whole batch into one page. When a page's
+ * time has come, no later than the first of its leases ends, its charges are looked up and the page is gone: those whose lease
+ * lasts go into a page of later, those whose lease ran out into one each (`ran_out`), and of the others, nearly all, nothing is left.
+ * A lease that is prolonged needs no page, since it is in one that comes earlier.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -49,22 +53,34 @@ const statements: ReadonlyArray<string> = [
   ) with (fillfactor = 50)`,
   `comment on column purser.charges.payment_method is 'as requested; null = the default method of the Stripe customer'`,
   `comment on column purser.charges.lease_until is 'null where nothing is to be swept; for processing: when to look again'`,
-  `create index charges_lease on purser.charges (lease_until) where lease_until is not null`,
+  `create table purser.lease_pages (
+    turn_at timestamptz not null,
+    ran_out boolean not null default false,
+    keys text[] collate "C" not null
+  ) with (toast_tuple_target = 8160)`,
+  `comment on table purser.lease_pages is 'charges with a lease, each in a page that is due no later than the lease ends; also charges that were settled since'`,
+  // Without compression, which would take more than all the rest.
+  `alter table purser.lease_pages alter column keys set storage external`,
+  `create index lease_pages_turn on purser.lease_pages (ran_out, turn_at)`,
   `create index charges_release_due on purser.charges (charge_key) where release_due`,
 
   `create table purser.charge_events (
     charge_key text collate "C" not null,
     seq integer not null,
-    position bigint generated always as identity,
+    position bigint generated always as identity primary key,
     at timestamptz not null,
     from_state text,
     to_state text not null,
     worker text,
     attempt integer not null,
     detail text,
-    primary key (charge_key, seq)
+    object text
   )`,
-  `create unique index charge_events_position on purser.charge_events (position)`,
+  `comment on column purser.charge_events.object is 'the processor''s object that the charge was found to have, where it is not the one that was attached'`,
+  // In buckets: both are looked for by the whole value, and each event would go to another page of a tree.
+  `create index charge_events_charge on purser.charge_events using hash (charge_key)`,
+  `create index charge_events_attached on purser.charge_events using hash (detail) where to_state = 'attached' and detail is not null`,
+  `create index charge_events_object on purser.charge_events using hash (object) where object is not null`,
   `create function purser.refuse_change() returns trigger language plpgsql as $$
   begin
     raise exception '% is append-only', tg_table_name using errcode = 'restrict_violation';

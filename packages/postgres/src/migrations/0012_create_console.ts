@@ -1,10 +1,9 @@
 /**
  * What an operator's console looks things up by, and what people and workers leave for it.
  *
- * The steps of a charge pay for its indexes, so that each is made of columns which only claim and settle change: both
- * write `lease_until`, which is indexed already, and are no heap-only updates in any case. `attach` stays one. That is
- * why nothing here is made of `state` or `payment_intent_id`: charges in work are found by `charges_lease`, those that
- * ended unpaid by what settling leaves, and those that nobody has begun by what neither has written yet.
+ * The steps of a charge pay for its indexes, so that nothing here is made of columns or rows which attach or a payment change:
+ * `unpaid` stays false at both, and `waiting` is true only before the first claim. Charges in work are found by the
+ * pages of their leases, and the charge of a processor's object by the event that names it.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -17,9 +16,11 @@ const noteConflicts = `insert into purser.run_conflicts (run_id, line, charge_ke
 
 const statements: ReadonlyArray<string> = [
   `create index charges_customer on purser.charges (customer_id collate "C", billing_period, charge_key)`,
-  `create index charges_outcome_object on purser.charges using hash (outcome_payment_intent_id) where outcome_payment_intent_id is not null`,
-  `create index charges_unpaid on purser.charges (billing_period, charge_key) where settled_at is not null and received_minor is null`,
-  `create index charges_waiting on purser.charges (billing_period, charge_key) where settled_at is null and lease_until is null`,
+  `alter table purser.charges
+    add column unpaid boolean not null generated always as (settled_at is not null and received_minor is null) stored,
+    add column waiting boolean not null generated always as (settled_at is null and lease_until is null) stored`,
+  `create index charges_unpaid on purser.charges (billing_period, charge_key) where unpaid`,
+  `create index charges_waiting on purser.charges (billing_period, charge_key) where waiting`,
   `create index charges_quarantine on purser.charges (charge_key) where quarantine is not null`,
 
   // Rows whose identity the ledger had with other terms when their run was planned. Neither side's terms ever change, so
