@@ -25,15 +25,26 @@ const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 const browser = ["test/e2e/test/consoleBrowser.test.ts", "test/e2e/test/consoleDialogs.test.ts"]
 const onlyBrowser = process.env["PURSER_TEST_BROWSER"] !== undefined
 
+const everything = ["packages/*/test/**/*.test.ts", "apps/*/test/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"]
+// Tests of what is in memory, or in other processes, leave nothing behind in their own, so that many files share one: most of a small file's time is the
+// reading of its modules. The others have a process per file, since PGlite and ZeroMQ hold native state.
+const shared = [
+  "packages/core", "packages/engine", "packages/stripe", "packages/stripe-sim", "packages/testkit", "apps/cli", "test/docs", "test/e2e", "test/engine", "test/fuzz"
+].map((folder) => `${folder}/test/**/*.test.ts`)
+const exclude = ["**/node_modules/**", ...(onlyLong ? [] : long), ...(onlyBrowser ? [] : browser)]
+const common = { pool: "forks", testTimeout: 30_000, hookTimeout: 60_000 } as const
+
 export default defineConfig({
   test: {
-    exclude: ["**/node_modules/**", ...(onlyLong ? [] : long), ...(onlyBrowser ? [] : browser)],
-    include: onlyBrowser ? browser : onlyLong ? [...long, ...both] : ["packages/*/test/**/*.test.ts", "apps/*/test/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
+    exclude,
     globalSetup: ["test/support/postgres.global.ts", "test/support/command.global.ts"],
-    // A process per file: PGlite and ZeroMQ hold native state that threads would share.
-    pool: "forks",
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000
+    projects: onlyBrowser || onlyLong
+      ? [{ test: { ...common, name: "alone", include: onlyBrowser ? browser : [...long, ...both], exclude } }]
+      : [
+        { test: { ...common, name: "alone", include: everything, exclude: [...exclude, ...shared] } },
+        // After the others: a process is handed on only while the next file is of the same kind.
+        { test: { ...common, name: "shared", include: shared, exclude, isolate: false, sequence: { groupOrder: 1 } } }
+      ]
   }
 })

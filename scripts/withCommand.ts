@@ -13,7 +13,7 @@ const [program, ...args] = process.argv.slice(2)
 await bundleCommand({ entry: join(root, "apps/cli/test/support/purserWithFaults.ts"), folder, home: "workspace" })
 const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", program!, ...args], {
   stdio: "inherit",
-  env: { ...process.env, PURSER_TEST_COMMAND: join(folder, "purserWithFaults.js") }
+  env: { ...process.env, PURSER_TEST_COMMAND: join(folder, "purserWithFaults.js"), NODE_COMPILE_CACHE: join(folder, "compiled") }
 })
 const pass = (signal: NodeJS.Signals) => void child.kill(signal)
 process.on("SIGINT", pass).on("SIGTERM", pass)

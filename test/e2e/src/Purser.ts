@@ -3,8 +3,6 @@ import { Duration, Effect } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 
-// Compiled once for all processes of a test run.
-const compileCache = fileURLToPath(new URL("../node_modules/.cache/compile", import.meta.url))
 // Bundled by the test run's set-up.
 const command = process.env["PURSER_TEST_COMMAND"] ?? fileURLToPath(new URL("../../../apps/cli/test/support/purserWithFaults.ts", import.meta.url))
 
@@ -59,7 +57,7 @@ export const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, 
       const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PURSER_")))
       const settings = { PURSER_STRIPE_KEY: "sk_test_e2e", ...env }
       const child = spawn(process.execPath, [...shortLived, "--disable-warning=ExperimentalWarning", command, ...inItsTime(args)], {
-        env: { ...inherited, NODE_COMPILE_CACHE: compileCache, ...quick, ...settings },
+        env: { ...inherited, ...quick, ...settings },
         stdio: ["pipe", "pipe", "pipe"],
         ...(cwd === undefined ? {} : { cwd })
       })
