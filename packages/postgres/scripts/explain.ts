@@ -102,14 +102,14 @@ const statements = Effect.gen(function*() {
   ]
   const nulls = texts(same(null))
   const list: ReadonlyArray<Statement> = [
-    { name: "begin, new", sql: Writes.begin, params: [fresh, ...terms(same("customer"), same(1000n), same("cus_1")).slice(0, -1), texts(same("one")), texts(same("pm")), boolean(true)] },
+    { name: "begin, new", sql: Writes.begin, params: [fresh, ...terms(same("customer"), same(1000n), same("cus_1")).slice(0, -1), texts(same("one")), texts(same("pm")), boolean(true), bigints([])] },
     {
       name: "begin, planned",
       sql: Writes.begin,
       params: [
         texts(planned.map((row) => row.charge_key)),
         ...terms(planned.map((row) => row.customer_id), planned.map((row) => row.amount_minor), planned.map((row) => row.stripe_customer_id)).slice(0, -1),
-        nulls, nulls, boolean(true)
+        nulls, nulls, boolean(true), bigints([])
       ]
     },
     {

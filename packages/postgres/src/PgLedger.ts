@@ -19,9 +19,11 @@ import * as Batches from "./internal/ledgerBatches.ts"
 import * as Reads from "./internal/ledgerReads.ts"
 import * as Sql from "./internal/ledgerWrites.ts"
 import { bigint, boolean, double, integer, text, texts } from "./internal/params.ts"
-import * as TakeOver from "./internal/takeOverSql.ts"
-import { makeUpkeep, turnAll } from "./internal/upkeep.ts"
+import { takeExpired } from "./internal/takeExpired.ts"
+import { takeWaiting } from "./internal/takeOverSql.ts"
+import { makeUpkeep } from "./internal/upkeep.ts"
 import * as Watch from "./internal/watchSql.ts"
+import { WrittenPages } from "./internal/WrittenPages.ts"
 import type { BatchedOperation } from "./PostgresMetrics.ts"
 
 /** Settings of the ledger. */
@@ -50,6 +52,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const sql = yield* SqlClient.SqlClient
   const leaseMs = Duration.toMillis(Duration.fromInputUnsafe(options.lease))
   const upkeep = yield* makeUpkeep(sql)
+  const pages = new WrittenPages()
 
   const grouped = <I, A>(
     operation: BatchedOperation,
@@ -72,7 +75,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const begin = yield* grouped<Batches.ClaimInput, ClaimAnswer | undefined>(
     "claim",
     (input) => input.chargeKey,
-    (inputs) => Effect.tap(Batches.begin(sql, leaseMs)(inputs), (answers) => upkeep.claimed(answers.filter((answer) => answer !== undefined).length)),
+    (inputs) => Effect.tap(Batches.begin(sql, leaseMs, pages)(inputs), (answers) => upkeep.claimed(answers.filter((answer) => answer !== undefined).length)),
     (first, later) => sameTerms(first, later) ? (answer) => answer === undefined ? undefined : afterClaim(answer) : undefined
   )
   const claimAny = yield* grouped<Batches.ClaimInput, ClaimAnswer>(
@@ -91,7 +94,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const attachAny = yield* grouped<AttachInput, AttachAnswer>("attach", (input) => input.lease.chargeKey, Batches.attach(sql), sameAttach)
   const attached: AttachAnswer = { _tag: "Attached" }
   const attach = (input: AttachInput) => Effect.flatMap(attachFirst(input), (moved) => moved ? Effect.succeed(attached) : attachAny(input))
-  const settlePaid = yield* grouped<Batches.PaidInput, boolean>("settle", (input) => input.lease.chargeKey, Batches.settlePaid(sql))
+  const settlePaid = yield* grouped<Batches.PaidInput, boolean>("settle", (input) => input.lease.chargeKey, Batches.settlePaid(sql, pages))
   const settleAny = yield* grouped<SettleInput, SettleAnswer>("settle", (input) => input.lease.chargeKey, Batches.settle(sql))
   const settle = (input: SettleInput): Effect.Effect<SettleAnswer, LedgerError> => {
     const { outcome } = input
@@ -143,13 +146,12 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     quarantine: (lease, detail) =>
       query("quarantine", lease.chargeKey, Sql.quarantine, [text(lease.chargeKey), text(lease.worker), text(detail)], Key, () => Effect.void),
     takeExpired: (worker, limit) =>
-      Effect.andThen(
-        Effect.mapError(turnAll(sql), ledgerUnavailable("turn lease pages", null)),
-        query("take expired", null, TakeOver.takeExpired, [text(worker), integer(limit), double(leaseMs)], TakenRow, (rows) =>
-          Effect.forEach(rows, (row) => takenOf(row, worker)))
+      Effect.mapError(
+        Effect.flatMap(takeExpired(sql, worker, limit, leaseMs), (rows) => Effect.forEach(rows, (row) => takenOf(row, worker))),
+        ledgerUnavailable("take expired", null)
       ),
     takeWaiting: (chargeKey, worker) =>
-      query("take waiting", chargeKey, TakeOver.takeWaiting, [text(chargeKey), text(worker), double(leaseMs)], TakenRow, ([row]) =>
+      query("take waiting", chargeKey, takeWaiting, [text(chargeKey), text(worker), double(leaseMs)], TakenRow, ([row]) =>
         row === undefined ? Effect.succeed(undefined) : takenOf(row, worker)),
     adopt: ({ paymentIntentId, paymentMethod, request, worker }) => {
       const { chargeKey } = request

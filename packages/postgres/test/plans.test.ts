@@ -56,7 +56,7 @@ const statements = Effect.gen(function*() {
     begin: [Writes.begin, [
       texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f"))), texts(same("n")), texts(same("c")), texts(same("2026-11")),
       texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1),
-      texts(same(null)), texts(same("one")), texts(same("pm")), boolean(true)
+      texts(same(null)), texts(same("one")), texts(same("pm")), boolean(true), bigints([])
     ]],
     settlePaid: [Writes.settlePaid, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls, bigints(some(1))]],
     attachFirst: [Writes.attachFirst, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],

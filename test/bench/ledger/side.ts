@@ -17,6 +17,8 @@ const batchOf = 256
 /** Calls under way: a full batch on its way, and one that gathers. */
 const callers = 1024
 
+const objectOf = (chargeKey: string) => `pi_${chargeKey}`
+
 interface Ready {
   readonly claim: () => Promise<unknown>
   readonly settle: () => Promise<unknown>
@@ -32,7 +34,7 @@ const openOurs = async () => {
     const claims: Array<ClaimAnswer> = []
     const all = (call: (index: number) => Effect.Effect<unknown, unknown>) => runtime.runPromise(inLoops(many, callers, call))
     return {
-      claim: () => all((index) => Effect.map(ledger.claim(requests[index]!, "bench"), (claim) => claims[index] = claim)),
+      claim: () => all((index) => Effect.map(ledger.claim(requests[index]!, "bench", { object: { id: objectOf(requests[index]!.chargeKey), paymentMethod: null } }), (claim) => claims[index] = claim)),
       settle: () =>
         all((index) => {
           const claim = claims[index]!
@@ -41,8 +43,8 @@ const openOurs = async () => {
           return ledger.settle({
             lease: claim.charge.lease,
             attempt: claim.charge.attempt,
-            paymentIntentId: null,
-            outcome: new Succeeded({ chargeKey, alreadySettled: false, paymentIntentId: `pi_${chargeKey}`, chargeId: `ch_${chargeKey}`, amountReceivedMinor: requests[index]!.amountMinor })
+            paymentIntentId: objectOf(chargeKey),
+            outcome: new Succeeded({ chargeKey, alreadySettled: false, paymentIntentId: objectOf(chargeKey), chargeId: `ch_${chargeKey}`, amountReceivedMinor: requests[index]!.amountMinor })
           })
         })
     }
@@ -50,17 +52,17 @@ const openOurs = async () => {
 }
 
 const claimRows = `with n as (
-  insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, payment_method, state,
+  insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, payment_method, payment_intent_id, state,
     lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
-  select *, 'claimed', 'bench', 1, now() + interval '15 seconds', now(), now(), now()
-  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[]) returning charge_key, lease_epoch, attempt
-), e as (insert into purser.charge_events (charge_key, seq, at, to_state, worker, attempt) select charge_key, 1, now(), 'claimed', 'bench', attempt from n)
-select * from n`
+  select *, 'attached', 'bench', 1, now() + interval '15 seconds', now(), now(), now()
+  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[]) returning charge_key, lease_epoch, attempt, payment_intent_id
+), e as (insert into purser.charge_events (charge_key, seq, at, to_state, worker, attempt, detail) select charge_key, 1, now(), 'attached', 'bench', attempt, payment_intent_id from n)
+select charge_key, lease_epoch, attempt from n`
 const settleRows = `with u as (
   update purser.charges c set state = 'succeeded', outcome_payment_intent_id = i.intent, charge_id = i.charge, received_minor = c.amount_minor, lease_until = null,
     settled_at = now(), event_seq = c.event_seq + 1, updated_at = now()
   from unnest($1::text[], $2::text[], $3::text[]) as i(key, intent, charge) where c.charge_key = i.key returning c.charge_key, c.event_seq, c.attempt
-), e as (insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt) select charge_key, event_seq, now(), 'claimed', 'succeeded', 'bench', attempt from u)
+), e as (insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt) select charge_key, event_seq, now(), 'attached', 'succeeded', 'bench', attempt from u)
 select * from u`
 
 const openPrebuilt = async () => {
@@ -73,9 +75,9 @@ const openPrebuilt = async () => {
     const keys = batches.map((batch) => list(batch.map(({ chargeKey }) => chargeKey)))
     const claims = batches.map((batch, index) => [
       keys[index], list(batch.map((one) => one.namespace)), list(batch.map((one) => one.customerId)), list(batch.map((one) => one.billingPeriod)), list(batch.map((one) => one.amountMinor)),
-      list(batch.map((one) => one.currency)), list(batch.map((one) => one.stripeCustomerId)), list(batch.map((one) => one.paymentMethod!))
+      list(batch.map((one) => one.currency)), list(batch.map((one) => one.stripeCustomerId)), list(batch.map((one) => one.paymentMethod!)), list(batch.map(({ chargeKey }) => objectOf(chargeKey)))
     ])
-    const settles = batches.map((batch, index) => [keys[index], list(batch.map(({ chargeKey }) => `pi_${chargeKey}`)), list(batch.map(({ chargeKey }) => `ch_${chargeKey}`))])
+    const settles = batches.map((batch, index) => [keys[index], list(batch.map(({ chargeKey }) => objectOf(chargeKey))), list(batch.map(({ chargeKey }) => `ch_${chargeKey}`))])
     const each = async (name: string, text: string, values: ReadonlyArray<ReadonlyArray<unknown>>) => {
       for (const one of values) await client.query({ name, text, values: [...one] })
     }

@@ -5,7 +5,7 @@
 /** The page of a batch's leases: it is turned when most of its charges are settled, and no later than the first lease ends. */
 export const writePage = (from: string) =>
   `insert into purser.lease_pages (turn_at, keys)
-  select least(min(lease_until), purser.now() + interval '2 seconds'), array_agg(charge_key) from ${from} where lease_until is not null having count(*) > 0`
+  select least(min(lease_until), purser.now() + interval '5 seconds'), array_agg(charge_key) from ${from} where lease_until is not null having count(*) > 0`
 
 /** The keys of the pages, with those of charges that were settled since. */
 export const leased = (where = "true") => `(select distinct unnest(p.keys) as charge_key from purser.lease_pages p where ${where})`

@@ -10,6 +10,7 @@ import { Contended, isTaken, retryRolledBack, type StoreFailure } from "./failur
 import * as Sql from "./ledgerWrites.ts"
 import { bigints, boolean, double, doubles, integers, nullableDoubles, texts } from "./params.ts"
 import { requestColumns } from "./requestColumns.ts"
+import type { WrittenPages } from "./WrittenPages.ts"
 
 /** One claim of a worker. */
 export class ClaimInput {
@@ -108,7 +109,7 @@ const claimColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => [
 ]
 
 const Keys = Schema.NullOr(Schema.Array(Schema.String))
-const decodeBegun = decodeRows(Schema.Struct({ begun: Keys, roomy: Keys, now_ms: Schema.Finite }))
+const decodeBegun = decodeRows(Schema.Struct({ begun: Keys, roomy: Keys, page: Schema.NullOr(Schema.BigInt), now_ms: Schema.Finite }))
 
 class FirstLease implements Lease {
   readonly chargeKey: ChargeKey
@@ -165,18 +166,20 @@ class Begun {
 const begun = (input: ClaimInput, leaseMs: number, nowMs: number, hasRoom: boolean): ClaimAnswer => new Begun(new FirstClaim(input, leaseMs, nowMs), hasRoom)
 
 /** First claims of distinct keys; no answer for one that is no first claim, or whose row says something else. */
-export const begin = (sql: SqlClient.SqlClient, leaseMs: number) => {
+export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenPages) => {
   const send = (inputs: ReadonlyArray<ClaimInput>, room: boolean): Effect.Effect<ReadonlyArray<ClaimAnswer | undefined>, StoreFailure> =>
     retryRolledBack(Effect.flatMap(
       sql.unsafe(Sql.begin, [
         ...claimColumns(inputs, leaseMs),
         texts(inputs.map(({ extras }) => extras?.object?.id ?? null)),
         texts(inputs.map(({ extras }) => extras?.object?.paymentMethod ?? null)),
-        boolean(room)
+        boolean(room),
+        bigints(pages.takeDone())
       ]),
       decodeBegun
     )).pipe(Effect.map(([row]) => {
       const nowMs = row?.now_ms ?? 0
+      if (typeof row?.page === "bigint") pages.add(row.page, row.begun ?? [])
       const claimed = new Set(row?.begun ?? [])
       const roomy = new Set(row?.roomy ?? [])
       return inputs.map((input) => claimed.has(input.chargeKey) ? begun(input, leaseMs, nowMs, roomy.has(input.chargeKey)) : undefined)
@@ -276,7 +279,7 @@ export class PaidInput {
 }
 
 /** Payments of distinct keys; true where the holder recorded the payment of the attached object. */
-export const settlePaid = (sql: SqlClient.SqlClient) => (inputs: ReadonlyArray<PaidInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> =>
+export const settlePaid = (sql: SqlClient.SqlClient, pages: WrittenPages) => (inputs: ReadonlyArray<PaidInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> =>
   retryRolledBack(Effect.flatMap(
     sql.unsafe(Sql.settlePaid, [
       texts(inputs.map(({ lease }) => lease.chargeKey)),
@@ -288,7 +291,10 @@ export const settlePaid = (sql: SqlClient.SqlClient) => (inputs: ReadonlyArray<P
       bigints(inputs.map(({ outcome }) => outcome.amountReceivedMinor))
     ]),
     (rows) => hasMoved(rows, inputs.map(({ lease }) => lease.chargeKey))
-  ))
+  )).pipe(Effect.map((moved) => {
+    for (const [index, { lease }] of inputs.entries()) if (moved[index]) pages.settled(lease.chargeKey)
+    return moved
+  }))
 
 /** Settlements of distinct keys. */
 export const settle = (sql: SqlClient.SqlClient) =>

@@ -39,10 +39,10 @@ const scope = `namespace, billing_period, currency`
 
 /**
  * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals,
- * objects, methods of the objects, whether to take room. First claims of identities without a revision: a new row, or a planned one that
+ * objects, methods of the objects, whether to take room, lease pages of which nothing is left. First claims of identities without a revision: a new row, or a planned one that
  * nobody has had. With an object the charge is attached at once; room is taken where all that a batch asks of a cap fits. The
- * locks of the caps come last, in the order in which `purser.reserve` takes them. Answers the keys that were claimed, and those
- * of them that have room.
+ * locks of the caps come last, in the order in which `purser.reserve` takes them. Answers the keys that were claimed, those
+ * of them that have room, and the page of their leases.
  */
 export const begin = `with
 i as materialized (
@@ -77,7 +77,8 @@ o as materialized (
   join i using (charge_key)
 ),
 e as (${writeEvents("o", "charge_key, event_seq, purser.now(), from_state, next, worker, 1, object, principal", ", principal")} returning 1),
-g as (${writePage("(select charge_key, purser.now() + $12::float8 * interval '1 millisecond' as lease_until from o) o")}),
+g as (${writePage("(select charge_key, purser.now() + $12::float8 * interval '1 millisecond' as lease_until from o) o")} returning id),
+x as (delete from purser.lease_pages where id = any($17::bigint[])),
 s as (
   select ${scope}, sum(amount_minor)::bigint as amount_minor, count(*) as reservations
   from o where $16::boolean and (select count(*) from e) >= 0
@@ -99,7 +100,7 @@ r as (
   select o.charge_key, ${scope}, 1, o.amount_minor, purser.now() from o join k using (${scope}) order by o.charge_key
   returning charge_key
 )
-select (select array_agg(charge_key) from o) as begun, (select array_agg(charge_key) from r) as roomy, ${epochMs("purser.now()")} as now_ms`
+select (select array_agg(charge_key) from o) as begun, (select array_agg(charge_key) from r) as roomy, (select id from g) as page, ${epochMs("purser.now()")} as now_ms`
 
 /**
  * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals, revisions.
@@ -275,12 +276,12 @@ from f left join u on u.charge_key = f.charge_key`
 
 const ours = `c.lease_epoch = i.epoch and c.state in ${held} and c.quarantine is null`
 
-/** keys, epochs, lease ms */
+/** keys, epochs, lease ms. No lease ends earlier by it, as that of a charge does which was handed back for later: its page would come too late. */
 export const extend = `with ${clock},
 i as materialized (select * from unnest($1::text[], $2::bigint[]) as i(charge_key, epoch) order by charge_key),
 f as materialized (select i.*, case when ${ours} then 'ours' else 'lost' end as verdict from i ${probe}),
 u as (
-  update purser.charges c set lease_until = t.now + $3::float8 * interval '1 millisecond', updated_at = t.now
+  update purser.charges c set lease_until = greatest(c.lease_until, t.now + $3::float8 * interval '1 millisecond'), updated_at = t.now
   from f i, t
   where i.verdict = 'ours' and c.charge_key = i.charge_key and ${ours}
   returning c.charge_key

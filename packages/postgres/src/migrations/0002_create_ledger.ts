@@ -10,7 +10,8 @@
  * So leases have no index either. Whoever sets one writes the charge into a page of `lease_pages`, a whole batch into one page. When a page's
  * time has come, no later than the first of its leases ends, its charges are looked up and the page is gone: those whose lease
  * lasts go into a page of later, those whose lease ran out into one each (`ran_out`), and of the others, nearly all, nothing is left.
- * A lease that is prolonged needs no page, since it is in one that comes earlier.
+ * A lease that is prolonged needs no page, since it is in one that comes earlier. Nearly always the process that wrote a page settles all
+ * its charges before, and drops it without a look.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -54,6 +55,7 @@ const statements: ReadonlyArray<string> = [
   `comment on column purser.charges.payment_method is 'as requested; null = the default method of the Stripe customer'`,
   `comment on column purser.charges.lease_until is 'null where nothing is to be swept; for processing: when to look again'`,
   `create table purser.lease_pages (
+    id bigint generated always as identity primary key,
     turn_at timestamptz not null,
     ran_out boolean not null default false,
     keys text[] collate "C" not null
