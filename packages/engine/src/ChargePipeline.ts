@@ -4,28 +4,28 @@
  * database transaction.
  */
 import {
-  ChargeConflict, type ChargeError, ChargeGateway, ChargeInProgress, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined, type ChargeRecord,
-  type ChargeRequest, type ClaimAnswer, type ClaimedCharge, FaultPoint, LeaseLost, Ledger, LedgerError,
-  type LedgerErrorReason, Money, movedNothing, noFault, type PipelineError, Rejected, RevisionNotOpened, type SettleAnswer, SpendCap,
+  type ChargeError, ChargeGateway, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined, type ChargeRecord, type ChargeRequest, type ClaimedCharge, FaultPoint, LeaseLost, Ledger, LedgerError,
+  type LedgerErrorReason, Money, movedNothing, noFault, type PipelineError, Rejected, type SettleAnswer, SpendCap,
   type GatewayPayment, Tracing
 } from "@purser/core"
-import { Cause, Clock, type Config, Context, Effect, Layer, Metric, Option, Result } from "effect"
+import { Cause, Clock, type Config, Context, Effect, Fiber, Layer, Metric, Option, Result } from "effect"
 import { nextAttemptAfterMs } from "./DunningPolicy.ts"
 import { EngineMetrics, stateWord } from "./EngineMetrics.ts"
-import { knowsOurKey, noteForeignKey, refusalOf } from "./internal/admission.ts"
+import { knowsOurKey, noteForeignKey, refusalOf, unclaimed } from "./internal/admission.ts"
 import { retryAfterFailure, untilStoreAnswers } from "./internal/backoff.ts"
 import { mismatchOf } from "./internal/evidence.ts"
 import { guardGateway } from "./internal/gate.ts"
-import { ConfirmTries, ConfirmTry, confirmUntilKnown, look, obtain, Order, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
+import { type ConfirmTries, ConfirmTry, confirmUntilKnown, look, obtain, Order, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
 import { makeInWork } from "./internal/inWork.ts"
 import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
 import { Fact, holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
-import { Begun, extrasOf, nothingBegun, Standing } from "./internal/standing.ts"
+import { Begun, extrasOf, nothingBegun, passBegun, Standing } from "./internal/standing.ts"
 import { makeSteps, said } from "./internal/steps.ts"
-import { underItsRun } from "./internal/underItsRun.ts"
+import { notingKey, underItsRun } from "./internal/underItsRun.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 
 const generationsMax = 5
+const succeededCharges = EngineMetrics.charges.of(stateWord("Succeeded"))
 
 /** Charges one request, or goes on with a claimed one. Every method needs nothing. */
 export class ChargePipeline extends Context.Service<ChargePipeline, {
@@ -52,11 +52,12 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const pause = Option.isSome(shared) ? shared.value : Context.get(yield* Layer.build(ChargePause.layerMemory), ChargePause)
       const gateway = yield* guardGateway(yield* ChargeGateway, pause, settings)
       const holdLease = yield* makeLeaseKeeper(ledger)
+      const clock = yield* Clock.Clock
       const inWork = makeInWork()
-      const { step, whole } = yield* makeSteps(inWork.size)
+      const { step, stepNow, wholeNow } = yield* makeSteps(inWork.size)
       const oneStore = ledger.store !== undefined && ledger.store === cap.store
       const isQuiet = fault === noFault
-      const whenOpen = <A, E>(next: Effect.Effect<A, E>) => pause.isOpen?.() === true ? next : Effect.andThen(pause.whenOpen, next)
+      const whenOpen = <A, E>(next: () => Effect.Effect<A, E>) => pause.isOpen?.() === true ? next() : Effect.andThen(pause.whenOpen, Effect.suspend(next))
       const patience = { while: (error: LedgerError) => error.isRetryable, schedule: settings.retry }
 
       const ledgerFailure = (chargeKey: ChargeKey, reason: LedgerErrorReason) => new LedgerError({ reason, chargeKey })
@@ -82,13 +83,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         const asked = outcome._tag === "Declined"
           ? Effect.flatMap(nextAttemptAfterMs(settings.dunning, charge.attempt, outcome), (afterMs) => ledger.settle({ ...fact, nextAttemptAfterMs: afterMs }))
           : ledger.settle(fact)
-        return Effect.flatMap(step("settle", retryAfterFailure(asked, patience)), (answer) =>
-          isQuiet && answer._tag === "Settled" && outcome._tag === "Succeeded" && !charge.resumed
-            ? Effect.withFiber((fiber) => {
-              EngineMetrics.charges.of(stateWord(outcome._tag)).updateUnsafe(1, fiber.context)
-              return Effect.succeed(answer.outcome)
-            })
-            : settled(charge, outcome, answer))
+        return Effect.flatMap(stepNow("settle", retryAfterFailure(asked, patience)), (answer) => {
+          if (!isQuiet || answer._tag !== "Settled" || outcome._tag !== "Succeeded" || charge.resumed) return settled(charge, outcome, answer)
+          succeededCharges.updateUnsafe(1, Fiber.getCurrent()!.context)
+          return Effect.succeed(answer.outcome)
+        })
       }
 
       const settled = Effect.fnUntraced(function*(charge: ClaimedCharge, outcome: ChargeOutcome, answer: SettleAnswer) {
@@ -178,13 +177,14 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
        * whatever our own clock says.
        */
       const beforeConfirm = (charge: ClaimedCharge, at: Standing, oneCall: boolean): Effect.Effect<void, PipelineError> =>
-        Effect.clockWith((clock) => {
-          if (isQuiet && !oneCall && pause.isOpen?.() === true && at.isFresh(clock.currentTimeMillisUnsafe())) return Effect.void
-          return Effect.andThen(at.hold(pause.whenOpen), Effect.andThen(keepLease(charge, at, oneCall), fault("before-confirm", charge.lease.chargeKey)))
-        })
+        Effect.andThen(at.hold(pause.whenOpen), Effect.andThen(keepLease(charge, at, oneCall), fault("before-confirm", charge.lease.chargeKey)))
+
+      /** Nothing is to be waited for, or asked, before this charge's money is asked for. */
+      const mayConfirm = (at: Standing, oneCall: boolean) =>
+        isQuiet && !oneCall && pause.isOpen?.() === true && at.isFresh(clock.currentTimeMillisUnsafe())
 
       const keepLease = Effect.fnUntraced(function*(charge: ClaimedCharge, at: Standing, oneCall: boolean) {
-        if (!oneCall && at.isFresh(yield* Clock.currentTimeMillis)) return
+        if (!oneCall && at.isFresh(clock.currentTimeMillisUnsafe())) return
         if (!(yield* ledger.extend(charge.lease))) return yield* leaseLost(charge, "confirm")
       })
 
@@ -200,12 +200,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return attached._tag === "Attached" ? paymentMethod : yield* leaseLost(charge, "attach")
       })
 
-      const confirm = (charge: ClaimedCharge, id: string, at: Standing): Effect.Effect<ChargeOutcome, PipelineError> =>
-        Effect.clockWith((clock) => {
-          // Room that this run took a moment ago is still there: only who takes a charge over can give it back.
-          const hasRoom = at.hasRoom && at.isFresh(clock.currentTimeMillisUnsafe())
-          return hasRoom && charge.paymentMethod !== null ? ask(charge, id, charge.paymentMethod, at) : askPrepared(charge, id, at, hasRoom)
-        })
+      const confirm = (charge: ClaimedCharge, id: string, at: Standing): Effect.Effect<ChargeOutcome, PipelineError> => {
+        // Room that this run took a moment ago is still there: only who takes a charge over can give it back.
+        const hasRoom = at.hasRoom && at.isFresh(clock.currentTimeMillisUnsafe())
+        return hasRoom && charge.paymentMethod !== null ? ask(charge, id, charge.paymentMethod, at) : askPrepared(charge, id, at, hasRoom)
+      }
 
       const askPrepared = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing, hasRoom: boolean): Effect.fn.Return<ChargeOutcome, PipelineError> {
         const refusal = hasRoom ? undefined : yield* reserve(charge)
@@ -213,21 +212,46 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return yield* ask(charge, id, charge.paymentMethod ?? (yield* freezeMethod(charge, id, at)), at)
       })
 
+      class Tries implements ConfirmTries {
+        readonly oneCall: boolean
+        private readonly charge: ClaimedCharge
+        private readonly id: string
+        private readonly paymentMethod: string
+        private readonly at: Standing
+
+        constructor(charge: ClaimedCharge, id: string, paymentMethod: string, at: Standing) {
+          this.oneCall = gateway.isOneCall?.(id) ?? false
+          this.charge = charge
+          this.id = id
+          this.paymentMethod = paymentMethod
+          this.at = at
+        }
+
+        once(keySuffix: string): Effect.Effect<GatewayPayment, PipelineError> {
+          const { at, charge, id, oneCall, paymentMethod } = this
+          const call = at.hold(gateway.confirm(orderOf(charge), new ConfirmTry(id, paymentMethod, charge.attempt, keySuffix)))
+          if (mayConfirm(at, oneCall)) return call
+          return Effect.andThen(beforeConfirm(charge, at, oneCall), isQuiet ? call : Effect.flatMap(Effect.result(call), (answer) =>
+            Effect.andThen(fault("after-confirm", charge.lease.chargeKey), Effect.fromResult(answer))))
+        }
+
+        get look(): Effect.Effect<GatewayPayment, ChargeError> {
+          return look(this.at.gateway, settings, this.charge, this.id)
+        }
+      }
+
       const ask = (charge: ClaimedCharge, id: string, paymentMethod: string, at: Standing): Effect.Effect<ChargeOutcome, PipelineError> => {
-        const oneCall = gateway.isOneCall?.(id) ?? false
-        const order = orderOf(charge)
-        const call = (keySuffix: string) => at.hold(gateway.confirm(order, new ConfirmTry(id, paymentMethod, charge.attempt, keySuffix)))
-        const asked = step("confirm", confirmUntilKnown(settings, charge, new ConfirmTries(
-          oneCall,
-          (keySuffix) =>
-            Effect.andThen(beforeConfirm(charge, at, oneCall), isQuiet ? call(keySuffix) : Effect.flatMap(Effect.result(call(keySuffix)), (answer) =>
-              Effect.andThen(fault("after-confirm", charge.lease.chargeKey), Effect.fromResult(answer)))),
-          Effect.suspend(() => look(at.gateway, settings, charge, id))
-        )))
-        return Effect.catch(Effect.flatMap(asked, (payment) => decide(charge, payment, at)), (error) =>
-          error.reason._tag === "KeyReused" && oneCall
+        const tries = new Tries(charge, id, paymentMethod, at)
+        const onError = (error: PipelineError) =>
+          error.reason._tag === "KeyReused" && tries.oneCall
             ? quarantine(charge, "the idempotency key was used with other parameters: another program may have charged this")
-            : onRefusal(charge, id, error))
+            : onRefusal(charge, id, error)
+        return Effect.matchCauseEffect(stepNow("confirm", confirmUntilKnown(settings, charge, tries)), {
+          onSuccess: (payment): Effect.Effect<ChargeOutcome, PipelineError> =>
+            // No refusal comes of a payment any more.
+            payment.status === "succeeded" ? decide(charge, payment, at) : Effect.catch(decide(charge, payment, at), onError),
+          onFailure: (cause) => Effect.catch(Effect.failCause(cause), onError)
+        })
       }
 
       /** Goes on from what the object says. */
@@ -305,23 +329,14 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
             Effect.catch((error) => Effect.logWarning(`orphan ${payment.id} is left unconfirmed: ${error.message}`))
           )
 
-      /** The places that a charge passes in the act of its claim. */
-      const passBegun = Effect.fnUntraced(function*(chargeKey: ChargeKey, { hasRoom, unsent }: Begun) {
-        yield* fault("after-claim", chargeKey)
-        if (hasRoom) yield* fault("after-reserve", chargeKey)
-        if (unsent === undefined) return
-        for (const place of ["before-create", "after-create", "after-attach"] as const) yield* fault(place, chargeKey)
-      })
-
-      const goOn = (charge: ClaimedCharge, { hasRoom, unsent }: Begun): Effect.Effect<ChargeOutcome, PipelineError> =>
-        Effect.clockWith((clock) => {
-          const at = new Standing(charge, clock.currentTimeMillisUnsafe(), hasRoom, holdLease(charge), gateway)
-          const id = charge.paymentIntentId
-          if (id === null) return catchRefusal(charge, null, fromClaimed(charge, at))
-          if (unsent !== undefined) return decide(charge, unsent, at)
-          // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
-          return catchRefusal(charge, id, Effect.flatMap(step("look", look(at.gateway, settings, charge, id)), (payment) => decide(charge, payment, at)))
-        })
+      const goOn = (charge: ClaimedCharge, { hasRoom, unsent }: Begun): Effect.Effect<ChargeOutcome, PipelineError> => {
+        const at = new Standing(charge, clock.currentTimeMillisUnsafe(), hasRoom, holdLease(charge), gateway)
+        const id = charge.paymentIntentId
+        if (id === null) return catchRefusal(charge, null, fromClaimed(charge, at))
+        if (unsent !== undefined) return decide(charge, unsent, at)
+        // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
+        return catchRefusal(charge, id, Effect.flatMap(step("look", look(at.gateway, settings, charge, id)), (payment) => decide(charge, payment, at)))
+      }
 
       /** Unsettled for now: others may go on after a while, and at once when this worker is being stopped. */
       const leave = (charge: ClaimedCharge, cause: Cause.Cause<PipelineError>): Effect.Effect<void> | undefined => {
@@ -332,12 +347,10 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       }
 
       const proceed = (charge: ClaimedCharge, begun: Begun = nothingBegun): Effect.Effect<ChargeOutcome, PipelineError> =>
-        Effect.annotateLogs(
-          Effect.onExitPrimitive(
-            isQuiet ? goOn(charge, begun) : Effect.andThen(passBegun(charge.lease.chargeKey, begun), goOn(charge, begun)),
-            (exit) => exit._tag === "Success" ? undefined : leave(charge, exit.cause)
-          ),
-          { chargeKey: charge.lease.chargeKey }
+        notingKey(
+          charge.lease.chargeKey,
+          () => isQuiet ? goOn(charge, begun) : Effect.andThen(passBegun(fault, charge.lease.chargeKey, begun), Effect.suspend(() => goOn(charge, begun))),
+          (cause) => leave(charge, cause)
         )
 
       /** The object of a first claim whose name is known beforehand. After a restore it must be looked for before anything is made. */
@@ -349,7 +362,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       /** A name that is older than its claim, since charging was paused meanwhile, is looked for from earlier on. */
       const claimAndProceed = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): Effect.Effect<ChargeOutcome, PipelineError> => {
         const unsent = unsentOf(request, chargeKey, nowMs)
-        const claimed = Effect.flatMap(step("claim", ledger.claim(request, settings.worker, extrasOf(request, oneStore, unsent))), (answer) => {
+        const claimed = Effect.flatMap(stepNow("claim", ledger.claim(request, settings.worker, extrasOf(request, oneStore, unsent))), (answer) => {
           if (answer._tag !== "Claimed") return unclaimed(chargeKey, answer)
           const { charge, hasRoom = false } = answer
           // A charge that was attached before says so by being resumed.
@@ -358,35 +371,18 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return isQuiet ? claimed : Effect.andThen(fault("before-claim", chargeKey), claimed)
       }
 
-      const unclaimed = Effect.fnUntraced(function*(chargeKey: ChargeKey, answer: Exclude<ClaimAnswer, { readonly _tag: "Claimed" }>): Effect.fn.Return<ChargeOutcome, PipelineError> {
-        switch (answer._tag) {
-          case "AlreadySettled":
-            yield* Metric.update(EngineMetrics.redeliveries.of("settled"), 1)
-            return answer.outcome
-          case "InProgress":
-            yield* Metric.update(EngineMetrics.redeliveries.of("held"), 1)
-            return yield* ledgerFailure(chargeKey, new ChargeInProgress({ leaseLeftMs: answer.leaseLeftMs }))
-          case "Quarantined":
-            return yield* ledgerFailure(chargeKey, new ChargeQuarantined({ detail: answer.detail }))
-          case "Unopened":
-            return yield* ledgerFailure(chargeKey, new RevisionNotOpened())
-          case "Conflict":
-            return yield* ledgerFailure(chargeKey, new ChargeConflict({ expected: answer.expected, actual: answer.actual }))
-        }
-      })
-
       const charge = (request: ChargeRequest): Effect.Effect<ChargeOutcome, PipelineError> =>
-        Effect.clockWith((clock) => {
+        Effect.suspend(() => {
           const { chargeKey } = request
           const nowMs = clock.currentTimeMillisUnsafe()
           const refusal = refusalOf(request, nowMs)
           // While charging is paused requests wait here, unclaimed; those who send them again join them.
-          const charged = () => refusal === undefined ? inWork.share(request, () => whenOpen(claimAndProceed(request, chargeKey, nowMs))) : Effect.fail(refusal)
-          return knowsOurKey(request) ? charged() : Effect.andThen(noteForeignKey(chargeKey), Effect.suspend(charged))
+          const charged = refusal === undefined ? inWork.share(request, () => whenOpen(() => claimAndProceed(request, chargeKey, nowMs))) : Effect.fail(refusal)
+          return wholeNow("ChargePipeline.charge", knowsOurKey(request) ? charged : Effect.andThen(noteForeignKey(chargeKey), charged), request)
         })
 
       return ChargePipeline.of({
-        charge: (request) => whole("ChargePipeline.charge", charge(request), request),
+        charge,
         resume: (claimed) => Tracing.traced("ChargePipeline.resume", underItsRun(claimed.request, proceed(claimed)), Tracing.ofCharge(claimed.request), said),
         releaseDue: Effect.fnUntraced(function*(limit) {
           const due = yield* ledger.releaseDue(limit)

@@ -7,7 +7,7 @@
  * hours old when the money is asked for.
  */
 import type { ChargeError, ChargeGateway, ChargePause } from "@purser/core"
-import { Duration, Effect, Random, type Scope } from "effect"
+import { Cause, Duration, Effect, type Exit, Random, Result, type Scope } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
 import type { HoldLease } from "./leaseKeeper.ts"
 
@@ -33,17 +33,17 @@ export const guardGateway = Effect.fnUntraced(function*(
       Effect.flatMap((changed) => changed ? Effect.logError("the processor does not answer: charging pauses until it does") : Effect.void),
       Effect.catch((failure) => Effect.logWarning(`the outage cannot be noted: ${failure.message}`))
     )
-  const watched = <A>(call: Effect.Effect<A, ChargeError>) =>
-    Effect.matchEffect(call, {
-      onSuccess: (answer) => {
-        silences = 0
-        return Effect.succeed(answer)
-      },
-      onFailure: (error) => {
-        silences = isSilence(error) ? silences + 1 : 0
-        return silences === settings.outageAfter ? Effect.andThen(trip(error), Effect.fail(error)) : Effect.fail(error)
-      }
-    })
+  const note = (exit: Exit.Exit<unknown, ChargeError>): Effect.Effect<void> | undefined => {
+    if (exit._tag === "Success") {
+      silences = 0
+      return undefined
+    }
+    const failed = Cause.findError(exit.cause)
+    if (Result.isFailure(failed)) return undefined
+    silences = isSilence(failed.success) ? silences + 1 : 0
+    return silences === settings.outageAfter ? trip(failed.success) : undefined
+  }
+  const watched = <A>(call: Effect.Effect<A, ChargeError>) => Effect.onExitPrimitive(call, note)
   const gated = <A>(call: Effect.Effect<A, ChargeError>) => Effect.andThen(pause.whenOpen, watched(call))
 
   // Every process asks for itself: the one that noticed the outage may be gone.

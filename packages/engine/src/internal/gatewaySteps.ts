@@ -112,19 +112,13 @@ export const look = (gateway: ChargeGateway["Service"], settings: PipelineSettin
   )
 
 /** How one object is confirmed. */
-export class ConfirmTries {
+export interface ConfirmTries {
   /** Between a repeat and a second payment stands the key alone. */
   readonly oneCall: boolean
-  /** One try, under a key of its own where there is a suffix. */
+  /** One try, under a key of its own where there is a suffix; to be run at once. */
   readonly once: (keySuffix: string) => Effect.Effect<GatewayPayment, PipelineError>
   /** The object as it stands. */
   readonly look: Effect.Effect<GatewayPayment, ChargeError>
-
-  constructor(oneCall: boolean, once: (keySuffix: string) => Effect.Effect<GatewayPayment, PipelineError>, look: Effect.Effect<GatewayPayment, ChargeError>) {
-    this.oneCall = oneCall
-    this.once = once
-    this.look = look
-  }
 }
 
 /** One try, as the gateway is told of it. */
@@ -157,9 +151,10 @@ export const confirmUntilKnown = (
 const confirmAgain = Effect.fnUntraced(function*(
   settings: PipelineSettings,
   charge: ClaimedCharge,
-  { look, once, oneCall }: ConfirmTries,
+  tries: ConfirmTries,
   first: ChargeError
 ): Effect.fn.Return<GatewayPayment, PipelineError> {
+  const { oneCall } = tries
   let error = first
   let spentKeys = 0
   let unknownBefore = false
@@ -181,7 +176,7 @@ const confirmAgain = Effect.fnUntraced(function*(
       if (!foreign && !(yield* nextTry(error))) return yield* error
       if (error.outcome === "unknown") {
         unknownBefore = true
-        const payment = yield* look
+        const payment = yield* tries.look
         if (!isUnpaid(payment) || (oneCall && payment.status === "declined") || isDeclinedNow(charge, payment)) return payment
         if (foreign) return yield* error
         // The object is unpaid and the key's answer is a stored 5xx: another key is safe, since the object is paid at most
@@ -189,7 +184,7 @@ const confirmAgain = Effect.fnUntraced(function*(
         if (!oneCall && isSpentKey(error)) spentKeys += 1
       }
     }
-    const confirmed = yield* Effect.result(once(spentKeys === 0 ? "" : `:r${spentKeys}`))
+    const confirmed = yield* Effect.result(tries.once(spentKeys === 0 ? "" : `:r${spentKeys}`))
     if (Result.isSuccess(confirmed)) return confirmed.success
     if (confirmed.failure._tag !== "ChargeError") return yield* confirmed.failure
     error = confirmed.failure

@@ -18,7 +18,7 @@ class Entry {
 /** The requests in work, and the way into them. */
 export interface InWork {
   readonly size: () => number
-  /** The work of a request, once for all equal ones that come while it lasts; to be run at once. */
+  /** The work of a request, once for all equal ones that come while it lasts. */
   readonly share: (request: ChargeRequest, work: () => Charged) => Charged
 }
 
@@ -33,7 +33,7 @@ const counted = (exit: Exit.Exit<ChargeOutcome, PipelineError>) => {
 export const makeInWork = (): InWork => {
   const entries = new Map<ChargeKey, Entry>()
 
-  const ended = (chargeKey: ChargeKey, entry: Entry) => (exit: Exit.Exit<ChargeOutcome, PipelineError>): Effect.Effect<void> | undefined => {
+  const ended = (chargeKey: ChargeKey, entry: Entry, exit: Exit.Exit<ChargeOutcome, PipelineError>): Effect.Effect<void> | undefined => {
     entries.delete(chargeKey)
     const count = counted(exit)
     const { done } = entry
@@ -49,16 +49,21 @@ export const makeInWork = (): InWork => {
     size: () => entries.size,
     share: (request, work) => {
       const { chargeKey } = request
-      const sibling = entries.get(chargeKey)
-      if (sibling === undefined) {
-        const entry = new Entry(request)
-        const shared = Effect.onExitPrimitive(work(), ended(chargeKey, entry))
-        entries.set(chargeKey, entry)
-        return shared
-      }
-      if (!sameTerms(sibling.request, request)) return work()
-      sibling.done ??= Deferred.makeUnsafe<ChargeOutcome, PipelineError>()
-      return Effect.andThen(Metric.update(EngineMetrics.redeliveries.of("joined"), 1), Deferred.await(sibling.done))
+      let entry: Entry | undefined
+      // Entered within what takes it out again: a fiber may be stopped between any two effects.
+      return Effect.onExitPrimitive(
+        Effect.suspend(() => {
+          const sibling = entries.get(chargeKey)
+          if (sibling === undefined) {
+            entries.set(chargeKey, entry = new Entry(request))
+            return work()
+          }
+          if (!sameTerms(sibling.request, request)) return work()
+          sibling.done ??= Deferred.makeUnsafe<ChargeOutcome, PipelineError>()
+          return Effect.andThen(Metric.update(EngineMetrics.redeliveries.of("joined"), 1), Deferred.await(sibling.done))
+        }),
+        (exit) => entry === undefined ? undefined : ended(chargeKey, entry, exit)
+      )
     }
   }
 }

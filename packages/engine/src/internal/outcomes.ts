@@ -34,11 +34,12 @@ export const holdsOtherMethod = (charge: ClaimedCharge, { paymentMethod }: Gatew
 
 /** The outcome of an object that decides; `undefined` for one that does not. */
 export const outcomeOfPayment = (charge: ClaimedCharge, payment: GatewayPayment): ChargeOutcome | undefined => {
-  const common = { chargeKey: charge.lease.chargeKey, alreadySettled: false, paymentIntentId: payment.id }
-  switch (payment.status) {
-    case "succeeded":
-      // The amounts were compared with the charge's own before.
-      return checkedSucceeded({ ...common, chargeId: payment.chargeId, amountReceivedMinor: payment.amountReceivedMinor })
+  const { chargeKey } = charge.lease
+  const { amountReceivedMinor, chargeId, id: paymentIntentId, status } = payment
+  // The amounts were compared with the charge's own before.
+  if (status === "succeeded") return checkedSucceeded({ chargeKey, alreadySettled: false, paymentIntentId, chargeId, amountReceivedMinor })
+  const common = { chargeKey, alreadySettled: false, paymentIntentId }
+  switch (status) {
     case "processing":
       return new Processing(common)
     case "requires_action":

@@ -1,5 +1,6 @@
 /** What one run of a charge's steps knows of itself. */
-import type { ChargeGateway, ChargeRequest, ClaimedCharge, ClaimExtras, GatewayPayment } from "@purser/core"
+import type { ChargeGateway, ChargeKey, ChargeRequest, ClaimedCharge, ClaimExtras, FaultHook, GatewayPayment } from "@purser/core"
+import { Effect } from "effect"
 import { forCharge } from "./gate.ts"
 import type { HoldLease } from "./leaseKeeper.ts"
 
@@ -14,6 +15,14 @@ export class Begun {
   }
 }
 export const nothingBegun = new Begun(false, undefined)
+
+/** The places that a charge passes in the act of its claim. */
+export const passBegun = Effect.fnUntraced(function*(fault: FaultHook, chargeKey: ChargeKey, { hasRoom, unsent }: Begun) {
+  yield* fault("after-claim", chargeKey)
+  if (hasRoom) yield* fault("after-reserve", chargeKey)
+  if (unsent === undefined) return
+  for (const place of ["before-create", "after-create", "after-attach"] as const) yield* fault(place, chargeKey)
+})
 
 class Extras implements ClaimExtras {
   readonly room: boolean

@@ -17,27 +17,28 @@ import { type BatchedOperation, PostgresMetrics } from "../PostgresMetrics.ts"
  */
 class Entry<I, A, F> {
   readonly input: I
-  readonly done: (exit: Exit.Exit<A, F>) => void
-  /** The span in which the call was made, when somebody traces. */
-  readonly span: Tracer.AnySpan | undefined
+  /** Goes on with the caller's fiber; nobody listens a second time. */
+  readonly done: (answered: Effect.Effect<A, F>) => void
+  /** Who waits. */
+  readonly fiber: Fiber.Fiber<unknown, unknown>
 
-  constructor(input: I, done: (exit: Exit.Exit<A, F>) => void, span: Tracer.AnySpan | undefined) {
+  constructor(input: I, done: (answered: Effect.Effect<A, F>) => void, fiber: Fiber.Fiber<unknown, unknown>) {
     this.input = input
     this.done = done
-    this.span = span
+    this.fiber = fiber
   }
 }
 
 /** A later input of the same key, and how its answer follows from the leader's. */
-interface Follower<I, A, F> {
+interface Follower<I, A, B, F> {
   /** The leader's place in the batch. */
   readonly leader: number
-  readonly entry: Entry<I, A, F>
+  readonly entry: Entry<I, B, F>
   readonly map: (answer: A) => A
 }
 
 /** One operation's queue. */
-export interface GroupCommitOptions<I, A, E, F = E> {
+export interface GroupCommitOptions<I, A, E, F = E, B = A> {
   /** What traces and metrics call it; without a name nothing is said of it. */
   readonly operation?: BatchedOperation
   /** Answers every input, in order. */
@@ -50,6 +51,8 @@ export interface GroupCommitOptions<I, A, E, F = E> {
   readonly splits: (error: E) => boolean
   /** What a batch's failure is to one of its callers; without it, the same. */
   readonly failure?: (input: I, error: E) => F
+  /** How a caller goes on from its answer, in its own fiber; without it, the answer is the result. */
+  readonly onward?: (input: I, answer: A) => Effect.Effect<B, F>
   readonly maxSize: number
   readonly inFlight: number
 }
@@ -68,9 +71,9 @@ const batchSpan = (spans: ReadonlyArray<Tracer.AnySpan | undefined>): Tracer.Spa
 }
 
 /** Makes the operation. */
-export const make = <I, A, E, F = E>(
-  options: GroupCommitOptions<I, A, E, F>
-): Effect.Effect<(input: I) => Effect.Effect<A, F>, never, Scope.Scope> =>
+export const make = <I, A, E, F = E, B = A>(
+  options: GroupCommitOptions<I, A, E, F, B>
+): Effect.Effect<(input: I) => Effect.Effect<B, F>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const around = yield* Effect.context<never>()
     // Where nobody traces, the driver would make a span for each statement all the same, and read the clock for it.
@@ -82,13 +85,14 @@ export const make = <I, A, E, F = E>(
     const failureOf = options.failure ?? ((_: I, error: E) => error as unknown as F)
     const size = operation === undefined ? undefined : PostgresMetrics.batchSize.of(operation)
     const seconds = operation === undefined || !measures ? undefined : PostgresMetrics.batchSeconds.of(operation)
-    const observed = (entries: ReadonlyArray<Entry<I, A, F>>, batch: Effect.Effect<ReadonlyArray<A>, E>): Effect.Effect<ReadonlyArray<A>, E> =>
+    const onward = options.onward ?? ((_: I, answer: A) => Exit.succeed(answer as unknown as B))
+    const observed = (entries: ReadonlyArray<Entry<I, B, F>>, batch: Effect.Effect<ReadonlyArray<A>, E>): Effect.Effect<ReadonlyArray<A>, E> =>
       operation === undefined ? batch : Effect.withFiber((fiber) => {
         size?.updateUnsafe(entries.length, fiber.context)
         const timed = seconds === undefined ? batch : MetricSeries.timedIn(fiber, seconds, batch)
-        return Tracing.tracedIn(fiber, `ledger.${operation}`, timed, () => batchSpan(entries.map(({ span }) => span)))
+        return Tracing.tracedIn(fiber, `ledger.${operation}`, timed, () => batchSpan(entries.map(({ fiber: caller }) => Tracing.spanOf(caller))))
       })
-    let queue: Array<Entry<I, A, F>> = []
+    let queue: Array<Entry<I, B, F>> = []
     let running = 0
     let closed = false
     const fibers = new Set<Fiber.Fiber<void>>()
@@ -107,10 +111,10 @@ export const make = <I, A, E, F = E>(
         queue = []
         return { leaders: alone, followers: [] }
       }
-      const leaders: Array<Entry<I, A, F>> = []
+      const leaders: Array<Entry<I, B, F>> = []
       const places = new Map<string, number>()
-      const followers: Array<Follower<I, A, F>> = []
-      const rest: Array<Entry<I, A, F>> = []
+      const followers: Array<Follower<I, A, B, F>> = []
+      const rest: Array<Entry<I, B, F>> = []
       for (const entry of queue) {
         const key = options.keyOf(entry.input)
         const leader = places.get(key)
@@ -124,21 +128,25 @@ export const make = <I, A, E, F = E>(
     }
 
     /** Runs a part of a batch; its answers go to the places from `from` on. */
-    const run = (entries: ReadonlyArray<Entry<I, A, F>>, answers: Array<Exit.Exit<A, F>>, from: number): Effect.Effect<void> =>
-      Effect.flatMap(Effect.exit(observed(entries, options.execute(entries.map((entry) => entry.input)))), (exit) => {
-        if (Exit.isSuccess(exit)) {
-          exit.value.forEach((answer, index) => void (answers[from + index] = Exit.succeed(answer)))
+    const run = (entries: ReadonlyArray<Entry<I, B, F>>, answers: Array<Exit.Exit<A, F>>, from: number): Effect.Effect<void> =>
+      Effect.matchCauseEffect(observed(entries, options.execute(entries.map((entry) => entry.input))), {
+        onSuccess: (values) => {
+          for (let index = 0; index < values.length; index++) answers[from + index] = Exit.succeed(values[index]!)
+          return Effect.void
+        },
+        onFailure: (cause) => {
+          const failure = cause.reasons.find((reason) => reason._tag === "Fail")
+          if (entries.length > 1 && failure !== undefined && options.splits(failure.error)) {
+            const middle = entries.length >> 1
+            return Effect.andThen(run(entries.slice(0, middle), answers, from), run(entries.slice(middle), answers, from + middle))
+          }
+          entries.forEach(({ input }, index) => void (answers[from + index] = Exit.failCause(Cause.map(cause, (error) => failureOf(input, error)))))
           return Effect.void
         }
-        const failure = exit.cause.reasons.find((reason) => reason._tag === "Fail")
-        if (entries.length > 1 && failure !== undefined && options.splits(failure.error)) {
-          const middle = entries.length >> 1
-          return Effect.andThen(run(entries.slice(0, middle), answers, from), run(entries.slice(middle), answers, from + middle))
-        }
-        entries.forEach(({ input }, index) =>
-          void (answers[from + index] = Exit.failCause(Cause.map(exit.cause, (error) => failureOf(input, error)))))
-        return Effect.void
       })
+
+    const tell = ({ done, input }: Entry<I, B, F>, exit: Exit.Exit<A, F> = Exit.interrupt()) =>
+      done(exit._tag === "Success" ? onward(input, exit.value) : Exit.failCause(exit.cause))
 
     const flush: Effect.Effect<void> = Effect.suspend(() => {
       const { followers, leaders } = take()
@@ -147,10 +155,10 @@ export const make = <I, A, E, F = E>(
         running -= 1
         return Effect.void
       }
-      const answers = Array.from<Exit.Exit<A, F>>({ length: leaders.length })
+      const answers: Array<Exit.Exit<A, F>> = []
       const answered = Effect.onExitPrimitive(run(leaders, answers, 0), () => {
-        leaders.forEach((entry, index) => entry.done(answers[index] ?? Exit.interrupt()))
-        for (const { entry, leader, map } of followers) entry.done(Exit.map(answers[leader] ?? Exit.interrupt(), map))
+        for (let index = 0; index < leaders.length; index++) tell(leaders[index]!, answers[index])
+        for (const { entry, leader, map } of followers) tell(entry, Exit.map(answers[leader] ?? Exit.interrupt(), map))
         return undefined
       })
       return Effect.andThen(answered, flush)
@@ -166,14 +174,15 @@ export const make = <I, A, E, F = E>(
       fiber.addObserver(() => void fibers.delete(fiber))
     }
 
+    const leave = Effect.withFiber((fiber) => {
+      queue = queue.filter((entry) => entry.fiber !== fiber)
+      return Effect.void
+    })
     return (input) =>
-      Effect.withFiber((fiber) =>
-        Effect.callback<A, F>((resume) => {
-          if (closed) return resume(Effect.interrupt)
-          const entry = new Entry<I, A, F>(input, resume, Tracing.spanOf(fiber))
-          queue.push(entry)
-          if (running < options.inFlight) begin()
-          return Effect.sync(() => void (queue = queue.filter((other) => other !== entry)))
-        })
-      )
+      Effect.callback<B, F>((resume) => {
+        if (closed) return resume(Effect.interrupt)
+        queue.push(new Entry<I, B, F>(input, resume, Fiber.getCurrent()!))
+        if (running < options.inFlight) begin()
+        return leave
+      })
   })

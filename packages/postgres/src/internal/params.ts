@@ -10,11 +10,35 @@ const column = (oid: number) => (values: ReadonlyArray<unknown>): PgTypes.Parame
 /** PostgreSQL's text holds no NUL; free text from outside must not make a whole statement fail. */
 const storable = (value: string | null): string | null => value?.includes("\0") === true ? value.replaceAll("\0", "") : value
 
+/** Many columns of a batch say the same in each row, which is looked at once. */
+const areStorable = (values: ReadonlyArray<string | null>): boolean => {
+  let known: string | null = null
+  for (const value of values) {
+    if (value === known || value === null) continue
+    if (value.includes("\0")) return false
+    known = value
+  }
+  return true
+}
+const asBigints = (values: ReadonlyArray<number | bigint | null>): ReadonlyArray<bigint | null> => {
+  let known: number | bigint | null = null
+  let made: bigint | null = null
+  return values.map((value) => {
+    if (value !== known) {
+      known = value
+      made = value === null ? null : BigInt(value)
+    }
+    return made
+  })
+}
+
+const textColumn = column(PgTypes.OID.text)
 /** `text[]` */
-export const texts = (values: ReadonlyArray<string | null>) => column(PgTypes.OID.text)(values.map(storable))
+export const texts = (values: ReadonlyArray<string | null>) => textColumn(areStorable(values) ? values : values.map(storable))
+/** `text[]` of what was checked to be free of control characters, as the ids of a request are. */
+export const ids: (values: ReadonlyArray<string | null>) => PgTypes.Parameter = textColumn
 /** `bigint[]` of whole numbers */
-export const bigints = (values: ReadonlyArray<number | bigint | null>) =>
-  column(PgTypes.OID.int8)(values.map((value) => value === null ? null : BigInt(value)))
+export const bigints = (values: ReadonlyArray<number | bigint | null>) => column(PgTypes.OID.int8)(asBigints(values))
 /** `integer[]` */
 export const integers: (values: ReadonlyArray<number>) => PgTypes.Parameter = column(PgTypes.OID.int4)
 /** `boolean[]` */
