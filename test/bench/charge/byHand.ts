@@ -32,7 +32,7 @@ export const single: Program = {
       const id = await post(key, job)
       await pool.query({ name: "settle", text: "update by_hand set state = 'succeeded', charge_id = $2, settled_at = now() where charge_key = $1", values: [key, id] })
     }
-    return { charge: (jobs) => eachOf(jobs, setting.inFlight, charge), close: async () => void await Promise.all([pool.end(), close()]) }
+    return { charge: (jobs) => eachOf(jobs, setting, charge), close: async () => void await Promise.all([pool.end(), close()]) }
   }
 }
 
@@ -90,6 +90,6 @@ export const batched: Program = {
       const key = keyOf(job)
       await settle({ key, id: await post(key, job) })
     }
-    return { charge: (jobs) => eachOf(jobs, setting.inFlight, charge), close: async () => void await Promise.all([pool.end(), close()]) }
+    return { charge: (jobs) => eachOf(jobs, setting, charge), close: async () => void await Promise.all([pool.end(), close()]) }
   }
 }

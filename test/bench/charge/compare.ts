@@ -7,6 +7,8 @@ import type { Worked } from "../support/side.ts"
 import { type Bench, type Cost, type Figure, inTurns } from "../support/Suite.ts"
 import type { Setting } from "./jobs.ts"
 import type { ProgramName } from "./programs.ts"
+import type { Answered } from "./server.ts"
+import { type Steady, steadyOf } from "./steady.ts"
 
 /** What is compared. */
 export interface Comparison<P extends ProgramName> {
@@ -15,6 +17,7 @@ export interface Comparison<P extends ProgramName> {
   /** Fewer jobs for who needs longer. */
   readonly counts?: Partial<Record<P, number>>
   readonly inFlight: number
+  /** Fewer calls under way than jobs. Jobs begin apart from each other then, as calls end apart, and the rate is that of the steady state. */
   readonly calls?: number
   readonly latencyMs: number
   /** Jobs before those that count, in parts of them (1). */
@@ -25,7 +28,12 @@ export interface Comparison<P extends ProgramName> {
 export interface Charged {
   readonly perSecond: number
   readonly cost: Cost
+  /** Where the calls under way are bounded. */
+  readonly steady?: Steady
 }
+
+/** What the charge server has noted since it was asked before. */
+const noted = async (postUrl: string): Promise<ReadonlyArray<Answered>> => (await (await fetch(postUrl)).json() as { readonly answered: ReadonlyArray<Answered> }).answered
 
 /** The charge server, answering after a time. */
 export const withChargeServer = async <A>(latencyMs: number, use: (postUrl: string) => Promise<A>): Promise<A> => {
@@ -42,18 +50,22 @@ export const chargeSidesOf = async (bench: Pick<Bench, "server">, names: Readonl
   const sides = names.map((name, index) =>
     openSide(beside(import.meta.url, "side.ts"), [name, String(part), String(warm), JSON.stringify({ ...setting, run: `${setting.run}n${index}`, inFlight: Math.ceil(setting.inFlight / names.length) })]))
   await Promise.all(sides.map((side) => side.heard()))
+  const { calls, postUrl } = setting
+  if (calls !== undefined) await noted(postUrl)
   const counted = await bench.server.counting()
   const beganMs = performance.now()
   for (const side of sides) side.send("go")
   const worked = await Promise.all(sides.map((side) => side.heard<Worked>()))
   const tookMs = Math.max(performance.now() - beganMs, ...worked.map((one) => one.tookMs))
   const cost = await counted(part * names.length)
+  const steady = calls === undefined ? undefined : steadyOf(await noted(postUrl), calls)
   await Promise.all(sides.map((side) => side.end()))
   // With those of the jobs that warmed up; see `counting`.
   const { fsyncs } = await lifetime(part * names.length + names.length * warm)
   const alone = worked.length === 1
   return {
-    perSecond: part * names.length * 1000 / (alone ? worked[0]!.tookMs : tookMs),
+    perSecond: steady?.perSecond ?? part * names.length * 1000 / (alone ? worked[0]!.tookMs : tookMs),
+    ...steady === undefined ? {} : { steady },
     cost: {
       ...cost,
       fsyncs: fsyncs!,
@@ -68,7 +80,7 @@ export const compareCharges = async <P extends ProgramName>(bench: Pick<Bench, "
   const databaseUrl = await bench.server.newDatabase()
   return withChargeServer(latencyMs, (postUrl) =>
     inTurns(programs, bench.rounds, async (name, round) => {
-      const charged = await chargeSidesOf(bench, [name], counts?.[name] ?? count, { databaseUrl, postUrl, inFlight, ...calls === undefined ? {} : { calls }, run: `${process.pid}r${round}${name}l${latencyMs}` }, warmth)
+      const charged = await chargeSidesOf(bench, [name], counts?.[name] ?? count, { databaseUrl, postUrl, inFlight, ...calls === undefined ? {} : { calls, apartMs: latencyMs / calls }, run: `${process.pid}r${round}${name}l${latencyMs}` }, warmth)
       bench.say(`${name} ${charged.perSecond.toFixed(0)}/s`)
       return charged
     }))

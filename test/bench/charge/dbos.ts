@@ -11,7 +11,7 @@ export const program: Program = {
     await DBOS.launch()
     return {
       charge: (jobs) =>
-        eachOf(jobs, setting.inFlight, async (job) => {
+        eachOf(jobs, setting, async (job) => {
           const handle = await DBOS.startWorkflow(charge, { workflowID: job.customerId })(job)
           await handle.getResult()
         }),

@@ -1,4 +1,5 @@
 /** The jobs of the comparison, and the one call that each of them makes. */
+import { setTimeout } from "node:timers/promises"
 import { Pool } from "undici"
 
 /** One charge. */
@@ -15,6 +16,8 @@ export interface Setting {
   readonly inFlight: number
   /** Calls under way at once, where they are fewer than the jobs. */
   readonly calls?: number
+  /** Between the first job of one loop and of the next, in ms; together (0). */
+  readonly apartMs?: number
   /** Makes the ids of this run's jobs its own. */
   readonly run: string
 }
@@ -55,9 +58,10 @@ export const makePost = ({ calls, inFlight, postUrl }: Setting) => {
 }
 
 /** Jobs by as many loops as may be under way. */
-export const eachOf = async <J>(jobs: ReadonlyArray<J>, inFlight: number, charge: (job: J) => Promise<unknown>): Promise<void> => {
+export const eachOf = async <J>(jobs: ReadonlyArray<J>, { apartMs = 0, inFlight }: Pick<Setting, "apartMs" | "inFlight">, charge: (job: J) => Promise<unknown>): Promise<void> => {
   let at = 0
-  await Promise.all(Array.from({ length: Math.min(inFlight, jobs.length) }, async () => {
+  await Promise.all(Array.from({ length: Math.min(inFlight, jobs.length) }, async (_, loop) => {
+    if (apartMs > 0) await setTimeout(loop * apartMs)
     while (at < jobs.length) await charge(jobs[at++]!)
   }))
 }

@@ -5,6 +5,6 @@ export const program: Program = {
   name: "post",
   open: async (setting) => {
     const { close, post } = makePost(setting)
-    return { charge: (jobs) => eachOf(jobs, setting.inFlight, (job) => post(job.customerId, job)), close }
+    return { charge: (jobs) => eachOf(jobs, setting, (job) => post(job.customerId, job)), close }
   }
 }

@@ -80,7 +80,9 @@ export const openPurser = async (setting: Setting, database: Layer.Layer<Layer.S
       // As many loops as may be under way, as the others have.
       let at = 0
       const loop = Effect.whileLoop({ while: () => at < jobs.length, body: () => one(jobs[at++]!), step: () => undefined })
-      return runtime.runPromise(Effect.all(Array.from({ length: Math.min(setting.inFlight, jobs.length) }, () => loop), { concurrency: "unbounded", discard: true }))
+      const { apartMs = 0, inFlight } = setting
+      const loops = Array.from({ length: Math.min(inFlight, jobs.length) }, (_, index) => apartMs > 0 ? Effect.delay(loop, index * apartMs) : loop)
+      return runtime.runPromise(Effect.all(loops, { concurrency: "unbounded", discard: true }))
     },
     close: () => runtime.dispose()
   }

@@ -68,7 +68,7 @@ export const program: Program = {
       if (statusCode !== 200) throw new Error(`status ${statusCode}: ${text}`)
     }
     return {
-      charge: (jobs) => eachOf(jobs, setting.inFlight, ask),
+      charge: (jobs) => eachOf(jobs, setting, ask),
       close: async () => {
         await pool.destroy()
         const ended = new Promise((resolve) => server.once("close", resolve))

@@ -51,7 +51,7 @@ const byPosts = async () => {
     const { status } = await post(`/v1/payment_intents/${id}/confirm`, `${request.chargeKey}:confirm`, { payment_method: "pm_card_visa", off_session: "true" })
     if (status !== "succeeded") throw new Error(status)
   }
-  return (requests: ReadonlyArray<Request>) => eachOf(requests, inFlight, pay)
+  return (requests: ReadonlyArray<Request>) => eachOf(requests, { inFlight }, pay)
 }
 
 const charge = await (program === "gateway" ? byGateway() : byPosts())
