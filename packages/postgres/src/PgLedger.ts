@@ -9,7 +9,7 @@ import {
   type AttachAnswer, type AttachInput, ChargeKey, chargeKeyOf, chargeTerms, type ClaimAnswer, type Lease, Ledger, type LedgerError, Principal, revisedIdentity,
   type SettleAnswer, type SettleInput
 } from "@purser/core"
-import { Array as Arr, type Config, Duration, Effect, Layer, Schema } from "effect"
+import { Array as Arr, type Config, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, EventRow, eventOf, NamespaceRow, NewestRow, RecordRow, recordOf, takenOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
 import { isBadInput, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
@@ -54,54 +54,49 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const upkeep = yield* makeUpkeep(sql)
   const pages = new WrittenPages()
 
-  const grouped = <I, A>(
+  const grouped = <I, A, B = A>(
     operation: BatchedOperation,
     keyOf: (input: I) => ChargeKey,
     execute: (inputs: ReadonlyArray<I>) => Effect.Effect<ReadonlyArray<A>, StoreFailure>,
-    follow?: (first: I, later: I) => ((answer: A) => A) | undefined
+    follow?: (first: I, later: I) => ((answer: A) => A) | undefined,
+    onward?: (input: I, answer: A) => Effect.Effect<B, LedgerError>
   ) =>
-    GroupCommit.make<I, A, StoreFailure, LedgerError>({
+    GroupCommit.make<I, A, StoreFailure, LedgerError, B>({
       operation,
       execute,
       keyOf,
       failure: (input, failure) => ledgerUnavailable(operation.replace("_", " "), keyOf(input))(failure),
       ...(follow === undefined ? {} : { follow }),
+      ...(onward === undefined ? {} : { onward }),
       splits: isBadInput,
       maxSize: options.batchMax ?? 512,
       inFlight: options.inFlight ?? 1
     })
   const same = (yes: boolean) => yes ? <A>(answer: A) => answer : undefined
 
-  const begin = yield* grouped<Batches.ClaimInput, ClaimAnswer | undefined>(
-    "claim",
-    (input) => input.chargeKey,
-    (inputs) => Effect.tap(Batches.begin(sql, leaseMs, pages)(inputs), (answers) => upkeep.claimed(answers.filter((answer) => answer !== undefined).length)),
-    (first, later) => sameTerms(first, later) ? (answer) => answer === undefined ? undefined : afterClaim(answer) : undefined
-  )
   const claimAny = yield* grouped<Batches.ClaimInput, ClaimAnswer>(
     "claim",
     (input) => input.chargeKey,
     Batches.claim(sql, leaseMs),
     (first, later) => sameTerms(first, later) ? afterClaim : undefined
   )
-  const claim = (input: Batches.ClaimInput) =>
-    input.request.revision === undefined
-      ? Effect.flatMap(begin(input), (answer) => answer === undefined ? claimAny(input) : Effect.succeed(answer))
-      : claimAny(input)
+  const begin = yield* grouped<Batches.ClaimInput, ClaimAnswer | undefined, ClaimAnswer>(
+    "claim",
+    (input) => input.chargeKey,
+    (inputs) => Effect.tap(Batches.begin(sql, leaseMs, pages)(inputs), (answers) => upkeep.claimed(answers.filter((answer) => answer !== undefined).length)),
+    (first, later) => sameTerms(first, later) ? (answer) => answer === undefined ? undefined : afterClaim(answer) : undefined,
+    (input, answer) => answer === undefined ? claimAny(input) : Exit.succeed(answer)
+  )
   const sameAttach = (a: AttachInput, b: AttachInput) =>
     same(a.paymentIntentId === b.paymentIntentId && a.lease.epoch === b.lease.epoch && a.generation === b.generation && a.paymentMethod === b.paymentMethod)
-  const attachFirst = yield* grouped<AttachInput, boolean>("attach", (input) => input.lease.chargeKey, Batches.attachFirst(sql), sameAttach)
   const attachAny = yield* grouped<AttachInput, AttachAnswer>("attach", (input) => input.lease.chargeKey, Batches.attach(sql), sameAttach)
   const attached: AttachAnswer = { _tag: "Attached" }
-  const attach = (input: AttachInput) => Effect.flatMap(attachFirst(input), (moved) => moved ? Effect.succeed(attached) : attachAny(input))
-  const settlePaid = yield* grouped<Batches.PaidInput, boolean>("settle", (input) => input.lease.chargeKey, Batches.settlePaid(sql, pages))
+  const attach = yield* grouped<AttachInput, boolean, AttachAnswer>("attach", (input) => input.lease.chargeKey, Batches.attachFirst(sql), sameAttach, (input, moved) =>
+    moved ? Exit.succeed(attached) : attachAny(input))
   const settleAny = yield* grouped<SettleInput, SettleAnswer>("settle", (input) => input.lease.chargeKey, Batches.settle(sql))
-  const settle = (input: SettleInput): Effect.Effect<SettleAnswer, LedgerError> => {
-    const { outcome } = input
-    return outcome._tag === "Succeeded"
-      ? Effect.flatMap(settlePaid(new Batches.PaidInput(input.lease, input.attempt, outcome)), (moved) => moved ? Effect.succeed({ _tag: "Settled", outcome }) : settleAny(input))
-      : settleAny(input)
-  }
+  const settlePaid = yield* grouped<Batches.PaidInput, boolean, SettleAnswer>("settle", (input) => input.lease.chargeKey, Batches.settlePaid(sql, pages), undefined, (input, moved) =>
+    moved ? Exit.succeed({ _tag: "Settled", outcome: input.outcome }) : settleAny(input))
+  const settle = (input: SettleInput) => Batches.isPaid(input) ? settlePaid(input) : settleAny(input)
   const extend = yield* grouped<Lease, boolean>("extend", (lease) => lease.chargeKey, Batches.extend(sql, leaseMs), (a, b) => same(a.epoch === b.epoch))
   const handBack = yield* grouped<Batches.HandBackInput, boolean>("hand_back", (input) => input.lease.chargeKey, Batches.handBack(sql))
   const markReleased = yield* grouped<{ readonly chargeKey: ChargeKey; readonly attempt: number }, boolean>(
@@ -128,7 +123,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   return Ledger.of({
     store: sql,
     claim: (request, worker, extras) =>
-      Effect.withFiber((fiber) => claim(new Batches.ClaimInput(request, worker, fiber.getRef(Principal), extras))),
+      Effect.withFiber((fiber) => (request.revision === undefined ? begin : claimAny)(new Batches.ClaimInput(request, worker, fiber.getRef(Principal), extras))),
     attach,
     settle,
     extend,

@@ -111,6 +111,13 @@ const claimColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => [
 const Keys = Schema.NullOr(Schema.Array(Schema.String))
 const decodeBegun = decodeRows(Schema.Struct({ begun: Keys, roomy: Keys, page: Schema.NullOr(Schema.BigInt), now_ms: Schema.Finite }))
 
+/** Which of a batch's keys are among those that a statement answered, none of which it was not asked for: nearly always all of them. */
+const isAmong = (answered: ReadonlyArray<string>, keys: ReadonlyArray<string>): ReadonlyArray<boolean> => {
+  if (answered.length === keys.length) return keys.map(() => true)
+  const among = new Set(answered)
+  return keys.map((key) => among.has(key))
+}
+
 class FirstLease implements Lease {
   readonly chargeKey: ChargeKey
   readonly worker: string
@@ -179,10 +186,12 @@ export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenP
       decodeBegun
     )).pipe(Effect.map(([row]) => {
       const nowMs = row?.now_ms ?? 0
-      if (typeof row?.page === "bigint") pages.add(row.page, row.begun ?? [])
-      const claimed = new Set(row?.begun ?? [])
-      const roomy = new Set(row?.roomy ?? [])
-      return inputs.map((input) => claimed.has(input.chargeKey) ? begun(input, leaseMs, nowMs, roomy.has(input.chargeKey)) : undefined)
+      const keys = inputs.map((input) => input.chargeKey)
+      const claimed = isAmong(row?.begun ?? [], keys)
+      const roomy = isAmong(row?.roomy ?? [], keys)
+      // The keys as they are known here: looked up with less work than equal ones that came from the database.
+      if (typeof row?.page === "bigint") pages.add(row.page, keys.filter((_, index) => claimed[index]))
+      return inputs.map((input, index) => claimed[index] === true ? begun(input, leaseMs, nowMs, roomy[index] === true) : undefined)
     }))
   return (inputs: ReadonlyArray<ClaimInput>) => {
     const room = inputs.every(({ extras }) => extras?.room === true)
@@ -210,8 +219,7 @@ const decodeAttached = decodeRows(Schema.Struct({
 const decodeMoved = decodeRows(Schema.Struct({ moved: Keys }))
 const hasMoved = (rows: unknown, keys: ReadonlyArray<string>) =>
   Effect.map(decodeMoved(rows), ([row]) => {
-    const moved = new Set(row?.moved ?? [])
-    return keys.map((key) => moved.has(key))
+    return isAmong(row?.moved ?? [], keys)
   })
 
 const attachColumns = (inputs: ReadonlyArray<AttachInput>) => [
@@ -265,18 +273,9 @@ const settleAnswer = (row: typeof MovedRow.Type | typeof SettledRow.Type, input:
   }
 }
 
-/** One payment to be recorded. */
-export class PaidInput {
-  readonly lease: Lease
-  readonly attempt: number
-  readonly outcome: Succeeded
-
-  constructor(lease: Lease, attempt: number, outcome: Succeeded) {
-    this.lease = lease
-    this.attempt = attempt
-    this.outcome = outcome
-  }
-}
+/** A payment to be recorded. */
+export type PaidInput = SettleInput & { readonly outcome: Succeeded }
+export const isPaid = (input: SettleInput): input is PaidInput => input.outcome._tag === "Succeeded"
 
 /** Payments of distinct keys; true where the holder recorded the payment of the attached object. */
 export const settlePaid = (sql: SqlClient.SqlClient, pages: WrittenPages) => (inputs: ReadonlyArray<PaidInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> =>
