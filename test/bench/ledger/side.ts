@@ -53,8 +53,8 @@ const openOurs = async () => {
 
 const claimRows = `with n as (
   insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, payment_method, payment_intent_id, state,
-    lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
-  select *, 'attached', 'bench', 1, now() + interval '15 seconds', now(), now(), now()
+    waiting, lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
+  select *, 'attached', false, 'bench', 1, now() + interval '15 seconds', now(), now(), now()
   from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[]) returning charge_key, lease_epoch, attempt, payment_intent_id
 ), e as (insert into purser.charge_events (charge_key, seq, at, to_state, worker, attempt, detail) select charge_key, 1, now(), 'attached', 'bench', attempt, payment_intent_id from n)
 select charge_key, lease_epoch, attempt from n`

@@ -172,11 +172,14 @@ class Begun {
 
 const begun = (input: ClaimInput, leaseMs: number, nowMs: number, hasRoom: boolean): ClaimAnswer => new Begun(new FirstClaim(input, leaseMs, nowMs), hasRoom)
 
+/** Batches for which each identity is looked for after one was there, at the least and at the most. */
+const careful = { least: 16, most: 1024 }
+
 /** First claims of distinct keys; no answer for one that is no first claim, or whose row says something else. */
 export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenPages) => {
-  const send = (inputs: ReadonlyArray<ClaimInput>, room: boolean): Effect.Effect<ReadonlyArray<ClaimAnswer | undefined>, StoreFailure> =>
+  const send = (statement: string, inputs: ReadonlyArray<ClaimInput>, room: boolean): Effect.Effect<ReadonlyArray<ClaimAnswer | undefined>, StoreFailure> =>
     retryRolledBack(Effect.flatMap(
-      sql.unsafe(Sql.begin, [
+      sql.unsafe(statement, [
         ...claimColumns(inputs, leaseMs),
         texts(inputs.map(({ extras }) => extras?.object?.id ?? null)),
         texts(inputs.map(({ extras }) => extras?.object?.paymentMethod ?? null)),
@@ -193,10 +196,26 @@ export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenP
       if (typeof row?.page === "bigint") pages.add(row.page, keys.filter((_, index) => claimed[index]))
       return inputs.map((input, index) => claimed[index] === true ? begun(input, leaseMs, nowMs, roomy[index] === true) : undefined)
     }))
+  const looking = (inputs: ReadonlyArray<ClaimInput>, room: boolean) =>
+    // The room of a charge that nobody has had may be held already: then it is asked for by itself.
+    room ? Effect.catchIf(send(Sql.begin, inputs, true), isTaken, () => send(Sql.begin, inputs, false)) : send(Sql.begin, inputs, false)
+  // Where one identity is there already, as those of a planned run, more are to come.
+  let left = 0
+  let span = careful.least
+  let triedSince = 0
   return (inputs: ReadonlyArray<ClaimInput>) => {
     const room = inputs.every(({ extras }) => extras?.room === true)
-    // The room of a charge that nobody has had may be held already: then it is asked for by itself.
-    return room ? Effect.catchIf(send(inputs, true), isTaken, () => send(inputs, false)) : send(inputs, false)
+    if (left > 0) {
+      left--
+      return looking(inputs, room)
+    }
+    if (triedSince++ > 0) span = careful.least
+    return Effect.catchIf(send(Sql.beginNew, inputs, room), isTaken, () => {
+      left = span
+      span = Math.min(careful.most, span * 2)
+      triedSince = 0
+      return looking(inputs, room)
+    })
   }
 }
 

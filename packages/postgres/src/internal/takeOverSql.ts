@@ -18,7 +18,10 @@ export const takenColumns = (taken: string) => `charge_key, namespace, customer_
   coalesce(chosen_payment_method, payment_method) as chosen_method, declined_charge_id as last_declined_id, ${claimedColumns},
   (select max(r.run_id) from purser.run_rows r where r.charge_key = ${taken}.charge_key) as run_id`
 
-/** worker, limit, lease ms. Of the charges whose lease ran out when their page was turned; one that somebody holds locked goes to the end. */
+/**
+ * worker, limit, lease ms. Of the charges whose lease ran out when their page was turned; one that somebody holds locked goes to the end.
+ * Each row also says how many pages were looked at and how many of them put back; where nothing is taken, one row says that alone.
+ */
 export const takeExpired = `with ${clock},
 d as materialized (
   delete from purser.lease_pages where ctid = any(array(
@@ -47,9 +50,11 @@ g as (${writePage("(select charge_key, lease_until from u union all select h.cha
 r as (
   insert into purser.lease_pages (turn_at, ran_out, keys)
   select t.now, true, array[h.charge_key] from h cross join t where h.lease_until <= t.now and not exists (select 1 from u where u.charge_key = h.charge_key)
+  returning 1
 )
-select ${takenColumns("u")}
-from u order by ran_out_at, charge_key`
+select p.pages, p.put_back, ${takenColumns("u")}
+from (select (select count(*) from d)::integer as pages, (select count(*) from r)::integer as put_back) p left join u on true
+order by ran_out_at, charge_key`
 
 /** key, worker, lease ms. A row that waits for the customer becomes one whose object is being read. */
 export const takeWaiting = `with ${clock},
@@ -59,7 +64,7 @@ f as materialized (
   for update
 ),
 u as (
-  update purser.charges c set state = 'processing', lease_worker = $2::text, lease_epoch = c.lease_epoch + 1,
+  update purser.charges c set state = 'processing', unpaid = false, lease_worker = $2::text, lease_epoch = c.lease_epoch + 1,
     lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, settled_at = null, updated_at = t.now
   from f, t where c.charge_key = f.charge_key
   returning c.*, f.from_state, t.now
