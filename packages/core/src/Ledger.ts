@@ -195,7 +195,7 @@ export class Ledger extends Context.Service<Ledger, {
   readonly attach: (input: AttachInput) => Effect.Effect<AttachAnswer, LedgerError>
   /** Records a fact and answers with what stands in the row after it. */
   readonly settle: (input: SettleInput) => Effect.Effect<SettleAnswer, LedgerError>
-  /** Makes the lease last its full time again; false when it is lost. */
+  /** Makes the lease last its full time again, or as long as it lasts anyway; false when it is lost. */
   readonly extend: (lease: Lease) => Effect.Effect<boolean, LedgerError>
   /** Gives the charge back unsettled; anyone may take it up after `retryAfterMs`. Changes nothing when the lease is lost. */
   readonly handBack: (lease: Lease, retryAfterMs: number, detail: string) => Effect.Effect<void, LedgerError>

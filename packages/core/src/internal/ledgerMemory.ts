@@ -222,7 +222,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       Effect.sync(() => {
         const row = rows.get(lease.chargeKey)
         if (!holds(row, lease)) return false
-        row.leaseUntilMs = now() + options.leaseMs
+        row.leaseUntilMs = Math.max(row.leaseUntilMs, now() + options.leaseMs)
         return true
       }),
     handBack: (lease, retryAfterMs, detail) =>

@@ -21,6 +21,18 @@ export const leaseCases = (it: Vitest.MethodsNonLive<Ledger | StoreClock>): void
       assert.isFalse(yield* ledger.extend(charge.lease))
     }))
 
+  it.effect("extends no lease to an earlier end", () =>
+    Effect.gen(function*() {
+      const ledger = yield* Ledger
+      const charge = yield* mustClaim(chargeFor("extended-later", period))
+      yield* ledger.handBack(charge.lease, longMs * 2, "rate limited")
+      assert.isTrue(yield* ledger.extend(charge.lease))
+      yield* StoreClock.advance(longMs)
+      assert.deepStrictEqual(yield* sweep([charge.lease.chargeKey]), [])
+      yield* StoreClock.advance(longMs)
+      assert.strictEqual((yield* sweep([charge.lease.chargeKey])).length, 1)
+    }))
+
   it.effect("extends no settled charge", () =>
     Effect.gen(function*() {
       const ledger = yield* Ledger

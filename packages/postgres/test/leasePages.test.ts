@@ -1,0 +1,132 @@
+/**
+ * The promise of the lease pages: every charge with a lease stands in a page that is turned no later than the lease ends, or in one
+ * of those that ran out. If it were broken, a charge whose worker died would be nobody's for ever.
+ */
+import { assert, layer } from "@effect/vitest"
+import { type ClaimedCharge, Ledger } from "@purser/core"
+import { chargeFor } from "@purser/testkit/chargeFor"
+import { Effect, Layer, Random } from "effect"
+import { SqlClient } from "effect/sql"
+import * as DatabaseClock from "../src/DatabaseClock.ts"
+import { handBack } from "../src/internal/ledgerBatches.ts"
+import { turnAll } from "../src/internal/upkeep.ts"
+import { PgLedger } from "../src/PgLedger.ts"
+import { PgRunLedger } from "../src/PgRunLedger.ts"
+import * as TestDatabase from "../src/TestDatabase.ts"
+import { attach, endAside, lease, outcomes, paged, play, settle, unpaged } from "./support/leasePlay.ts"
+
+const hourMs = 3_600_000
+const plays = { pglite: { seeds: 4, steps: 60, atOnce: 1 }, postgres: { seeds: 6, steps: 40, atOnce: 3 } }
+
+const claim = (customer: string) =>
+  Effect.flatMap(Ledger, (ledger) =>
+    Effect.flatMap(ledger.claim(chargeFor(customer, "2026-10"), "w"), (answer) =>
+      answer._tag === "Claimed" ? Effect.succeed(answer.charge) : Effect.die(new Error(`expected Claimed, got ${answer._tag}`))))
+/** Turns the pages that were just written. */
+const turn = Effect.gen(function*() {
+  yield* DatabaseClock.advance("10 seconds")
+  yield* turnAll(yield* SqlClient.SqlClient)
+})
+
+for (const [name, database] of TestDatabase.layers) {
+  const stores = Layer.provideMerge(Layer.mergeAll(PgLedger.layerWith({ lease }), PgRunLedger.layer), database)
+  layer(stores, { timeout: 120_000, excludeTestServices: true })(`lease pages on ${name}`, (it) => {
+    const { atOnce, seeds, steps } = plays[name]
+    for (let seed = 1; seed <= seeds; seed++) {
+      it.effect(`hold every charge with a lease, whatever happens, and no other when they were turned: seed ${seed}`, () =>
+        Random.withSeed(play(`${name}-${seed}`, steps, atOnce), `seed ${seed}`))
+    }
+
+    // Each begins when all pages were turned, so that only what it writes itself can hold the charge in time.
+    const sets: Record<string, (charge: ClaimedCharge, ledger: Ledger["Service"]) => Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
+      "a hand-back": ({ lease: held }, ledger) => ledger.handBack(held, 0, "stopped"),
+      "a poll": (charge, ledger) => settle(ledger, charge, outcomes.processing),
+      "a look at what waits": Effect.fnUntraced(function*(charge, ledger) {
+        yield* settle(ledger, charge, outcomes.processing, hourMs)
+        yield* turn
+        assert.isDefined(yield* ledger.takeWaiting(charge.lease.chargeKey, "w2"))
+      }),
+      "a claim of what was reopened": Effect.fnUntraced(function*({ lease: { chargeKey }, ...charge }, ledger) {
+        yield* settle(ledger, { ...charge, lease: { chargeKey, worker: "w", epoch: 1 } }, outcomes.rejected)
+        yield* turn
+        assert.strictEqual(yield* ledger.reopen({ chargeKeys: [chargeKey], from: ["rejected"], actor: "ada", reason: "room" }), 1)
+        assert.strictEqual((yield* ledger.claim(charge.request, "w2"))._tag, "Claimed")
+      }),
+      "a reopening": Effect.fnUntraced(function*(charge, ledger) {
+        yield* attach(ledger, charge)
+        yield* settle(ledger, charge, outcomes.declined)
+        yield* turn
+        assert.strictEqual(yield* ledger.reopen({ chargeKeys: [charge.lease.chargeKey], from: ["declined"], actor: "ada", reason: "a new card" }), 1)
+      }),
+      "the end of a quarantine": Effect.fnUntraced(function*(charge, ledger) {
+        yield* ledger.quarantine(charge.lease, "differs")
+        yield* turn
+        assert.lengthOf(yield* endAside(charge.lease.chargeKey), 1)
+      }),
+      "an adoption": Effect.fnUntraced(function*(charge, ledger) {
+        yield* settle(ledger, charge, outcomes.rejected)
+        yield* turn
+        assert.isDefined(yield* ledger.adopt({ request: charge.request, paymentIntentId: "pi_found", paymentMethod: null, worker: "r" }))
+      }),
+      "an adoption of what was never seen": (_, ledger) =>
+        Effect.map(ledger.adopt({ request: chargeFor("unseen", "2026-10"), paymentIntentId: "pi_unseen", paymentMethod: null, worker: "r" }), assert.isDefined),
+      "a take-over": Effect.fnUntraced(function*({ lease: { chargeKey } }, ledger) {
+        yield* DatabaseClock.advance(lease)
+        assert.include((yield* ledger.takeExpired("s", 1000)).map((taken) => taken.lease.chargeKey), chargeKey)
+      }),
+      "a late holder's extension": Effect.fnUntraced(function*({ lease: held }, ledger) {
+        yield* DatabaseClock.advance(lease)
+        yield* turn
+        assert.isTrue(yield* ledger.extend(held))
+        assert.notInclude((yield* ledger.takeExpired("s", 1000)).map((taken) => taken.lease.chargeKey), held.chargeKey)
+      }),
+      "an extension of what was handed back for later": Effect.fnUntraced(function*({ lease: held }, ledger) {
+        yield* ledger.handBack(held, hourMs, "an outage")
+        yield* turn
+        assert.isTrue(yield* ledger.extend(held))
+      })
+    }
+    for (const [act, set] of Object.entries(sets)) {
+      it.effect(`have the charge after ${act}`, () =>
+        Effect.gen(function*() {
+          const ledger = yield* Ledger
+          const charge = yield* claim(act)
+          yield* turn
+          yield* set(charge, ledger)
+          assert.deepStrictEqual(yield* unpaged, [])
+          assert.include((yield* paged).join(), charge.lease.chargeKey)
+        }))
+    }
+
+    it.effect("are due when the first lease of a batch ends, also of those that are turned together", () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        const charges = yield* Effect.forEach(Array.from({ length: 12 }, (_, index) => index), (index) => Effect.map(claim(`batch-${index}`), ({ lease: held }) => ({ held, index })))
+        yield* turn
+        yield* handBack(sql)(charges.map(({ held, index }) => ({ lease: held, retryAfterMs: index * 1000, detail: "later" })))
+        assert.deepStrictEqual(yield* unpaged, [])
+        yield* handBack(sql)(charges.map(({ held, index }) => ({ lease: held, retryAfterMs: 60_000 + index * 1000, detail: "later" })))
+        yield* turn
+        assert.deepStrictEqual(yield* unpaged, [])
+      }))
+
+    it.effect("give a sweeper as many as it asked for, be there ever so many before them that somebody has claimed or settled since", () =>
+      Effect.gen(function*() {
+        const ledger = yield* Ledger
+        yield* DatabaseClock.advance("4 hours")
+        yield* Effect.forEach(yield* ledger.takeExpired("s", 1000), ({ lease: held }) => ledger.quarantine(held, "of another test"))
+        const charges = yield* Effect.forEach(Array.from({ length: 9 }, (_, index) => index), (index) => claim(`swept-${index}`))
+        yield* DatabaseClock.advance(lease)
+        // What is taken over is as old as what is left: the pages of these stand first.
+        yield* Effect.forEach(charges.slice(0, 5), ({ lease: held }) => ledger.handBack(held, 0, "first"))
+        yield* Effect.forEach(charges.slice(5), ({ lease: held }) => ledger.handBack(held, 1, "then"))
+        yield* turn
+        yield* Effect.forEach(charges.slice(0, 3), ({ request }) => ledger.claim(request, "w2"))
+        yield* Effect.forEach(charges.slice(3, 5), (charge) => settle(ledger, charge, outcomes.rejected))
+        assert.lengthOf(yield* ledger.takeExpired("s", 2), 2)
+        assert.lengthOf(yield* ledger.takeExpired("s", 2), 2)
+        assert.lengthOf(yield* ledger.takeExpired("s", 2), 0)
+        assert.deepStrictEqual(yield* unpaged, [])
+      }))
+  })
+}
