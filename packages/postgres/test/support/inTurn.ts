@@ -14,14 +14,14 @@ const waiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 export const untilWaiting = (count: number) =>
   Effect.repeat(waiting, { until: (found) => found >= count, schedule: Schedule.spaced("5 millis") })
 
-/** Runs `meanwhile` while `act` is done on another connection and not committed. */
-export const whileOpen = Effect.fnUntraced(function*<A, E, R, B, F, S>(act: Effect.Effect<B, F, S>, meanwhile: Effect.Effect<A, E, R>) {
+/** Runs `meanwhile` while `act` is done on another connection and not committed; nothing comes of it where `end` fails. */
+export const whileOpen = Effect.fnUntraced(function*<A, E, R, B, F, S, G>(act: Effect.Effect<B, F, S>, meanwhile: Effect.Effect<A, E, R>, end: Effect.Effect<void, G> = Effect.void) {
   const sql = yield* SqlClient.SqlClient
   const done = yield* Deferred.make<B, F>()
   const over = yield* Deferred.make<void>()
   // In a fiber of its own, so that nothing of `meanwhile` runs on the connection of the transaction.
   const holder = yield* Effect.forkChild(sql.withTransaction(
-    Effect.andThen(Effect.onExit(act, (exit) => Deferred.done(done, exit)), Deferred.await(over))
+    Effect.onExit(act, (exit) => Deferred.done(done, exit)).pipe(Effect.andThen(Deferred.await(over)), Effect.andThen(end))
   ))
   yield* Deferred.await(done)
   return yield* Effect.ensuring(meanwhile, Effect.andThen(Deferred.succeed(over, undefined), Effect.ignore(Fiber.join(holder))))
