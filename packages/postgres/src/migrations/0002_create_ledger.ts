@@ -66,10 +66,11 @@ const statements: ReadonlyArray<string> = [
   `create index lease_pages_turn on purser.lease_pages (ran_out, turn_at)`,
   `create index charges_release_due on purser.charges (charge_key) where release_due`,
 
+  `create sequence purser.charge_positions`,
   `create table purser.charge_events (
     charge_key text collate "C" not null,
     seq integer not null,
-    position bigint generated always as identity primary key,
+    position bigint primary key default case when pg_current_xact_id() is not null then nextval('purser.charge_positions') end,
     at timestamptz not null,
     from_state text,
     to_state text not null,
@@ -78,6 +79,8 @@ const statements: ReadonlyArray<string> = [
     detail text,
     object text
   )`,
+  `alter sequence purser.charge_positions owned by purser.charge_events.position`,
+  `comment on column purser.charge_events.position is 'drawn by a transaction that has its id: see 0008_create_feed'`,
   `comment on column purser.charge_events.object is 'the processor''s object that the charge was found to have, where it is not the one that was attached'`,
   // In buckets: both are looked for by the whole value, and each event would go to another page of a tree.
   `create index charge_events_charge on purser.charge_events using hash (charge_key)`,

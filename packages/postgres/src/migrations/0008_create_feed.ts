@@ -9,7 +9,7 @@
  * oldest running transaction began after `bound`. A transaction that runs for long delays that and nothing else.
  *
  * Why `bound` is right: positions are drawn in order, so that whoever drew one below a position that is visible had drawn
- * it by then; a writer has its transaction id before it draws (`take_transaction_id`); `bound` is the id of the
+ * it by then; a writer has its transaction id before it draws (the column's default asks for it first); `bound` is the id of the
  * sequencing transaction, drawn after it saw that position. So all of them have smaller ids than `bound`.
  */
 import { Effect } from "effect"
@@ -38,14 +38,6 @@ const statements: ReadonlyArray<string> = [
     begun_at timestamptz not null,
     after_sequence bigint not null
   )`,
-
-  `create function purser.take_transaction_id() returns trigger language plpgsql as $$
-  begin
-    perform pg_current_xact_id();
-    return null;
-  end $$`,
-  `create trigger charge_events_take_transaction_id before insert on purser.charge_events
-    for each statement execute function purser.take_transaction_id()`,
 
   `create function purser.sequence_events(batch integer, out last bigint, out trimmed_to bigint, out more boolean)
   language plpgsql as $$
