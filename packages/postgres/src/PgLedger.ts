@@ -80,10 +80,11 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     Batches.claim(sql, leaseMs),
     (first, later) => sameTerms(first, later) ? afterClaim : undefined
   )
+  const beginBatch = Batches.begin(sql, leaseMs, pages)
   const begin = yield* grouped<Batches.ClaimInput, ClaimAnswer | undefined, ClaimAnswer>(
     "claim",
     (input) => input.chargeKey,
-    (inputs) => Effect.tap(Batches.begin(sql, leaseMs, pages)(inputs), (answers) => upkeep.claimed(answers.filter((answer) => answer !== undefined).length)),
+    (inputs) => Effect.tap(beginBatch(inputs), (answers) => upkeep.claimed(answers.filter((answer) => answer !== undefined).length)),
     (first, later) => sameTerms(first, later) ? (answer) => answer === undefined ? undefined : afterClaim(answer) : undefined,
     (input, answer) => answer === undefined ? claimAny(input) : Exit.succeed(answer)
   )
