@@ -5,6 +5,8 @@
 const suite = (name) => `packages/postgres/test/${name}.test.ts`
 const locked = suite("lockedRows")
 const books = suite("lockedBooks")
+const pages = suite("leasePages")
+const lockedPages = suite("lockedPages")
 
 /** Guards of one statement. A guard is a text that is left out, or `[text, what is written instead]`, or the same with a reason. */
 const of = (file, tests, statements) =>
@@ -13,18 +15,24 @@ const of = (file, tests, statements) =>
     return { file, tests, statement, guard, instead, ...(why === undefined ? {} : { why }) }
   }))
 
+/** The lease page that a statement writes, and a part of it that writes none. */
+const pageOf = (from, more = "") => `(\${writePage("${from}")}${more})`
+const noPage = "(select null::bigint as id where false)"
+
 const atomic = "two at once wait for each other at the row that they write; the lock is for the order in which they wait"
 
 export const guards = [
   ...of("internal/ledgerWrites.ts", [suite("PgLedger"), locked, books, suite("PgRunLedger"), suite("claimWithRoom")], {
     begin: [
-      "\n  on conflict (charge_key) do nothing",
+      ["insertCharges(\"on conflict (charge_key) do nothing\")", "insertCharges(\"\")"],
       [" and c.state = 'planned'", "", "an epoch of 0 says the same"],
       [" and c.lease_epoch = 0", ""],
       [" c.state = 'planned' and c.lease_epoch = 0 and", ""],
       [" and c.revision = 0", "", "the key of a billing anew is another one"],
       [" and c.quarantine is null", "", "whoever puts a charge aside has had it in hand, with an epoch above 0"],
-      ["\n    and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n      is not distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method)", ""],
+      ["\n    and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n      is not distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method)", ""]
+    ],
+    afterFirstClaims: [
       [" order by c.namespace, c.billing_period, c.currency for update of c", "", atomic],
       "\n    and not c.closed",
       " and c.reserved_minor + s.amount_minor <= c.cap_minor"
@@ -91,13 +99,6 @@ export const guards = [
       " and c.state in ${held}"
     ],
     quarantine: [" and c.quarantine is null"],
-    takeExpired: [
-      "c.lease_until <= (select now from t) and ",
-      [" and c.quarantine is null", "", "what is put aside has no lease that could run out"],
-      [" and c.state in ${held}", "", "what is not in work has no lease that could run out"],
-      " for update skip locked",
-      " skip locked"
-    ],
     reopen: [
       [" and c.state = any($2::text[])", " and $2::text[] is not null"],
       [" and c.state in ('declined', 'rejected', 'requires_action')", ""],
@@ -105,12 +106,60 @@ export const guards = [
       " for update"
     ]
   }),
-  ...of("internal/watchSql.ts", [locked, suite("PgLedger"), suite("watch")], {
+  ...of("internal/ledgerWrites.ts", [pages, lockedPages], {
+    afterFirstClaims: [[pageOf("(select charge_key, purser.now() + $12::float8 * interval '1 millisecond' as lease_until from o) o", " returning id"), noPage]],
+    claim: [[pageOf("w"), noPage], [" waiting = false,", ""]],
+    begin: [[" waiting = false,", ""]],
+    settle: [
+      [pageOf("u"), noPage],
+      [" and c.quarantine is null then t.now", " then t.now"],
+      ["unpaid = f.state not in ('succeeded', 'processing'), ", ""]
+    ],
+    extend: [["greatest(c.lease_until, ", "("]],
+    handBack: [[pageOf("u"), noPage]],
+    reopen: [[pageOf("u"), noPage], ["waiting = c.payment_intent_id is null, ", ""], ["unpaid = false,", "unpaid = c.unpaid,"]]
+  }),
+  ...of("internal/attentionSql.ts", [pages], { endQuarantine: [[pageOf("u"), noPage]] }),
+  ...of("internal/watchSql.ts", [pages], { adopt: [[pageOf("w"), noPage], " waiting = false,", " unpaid = false,"] }),
+  ...of("internal/leasePages.ts", [pages, lockedPages], {
+    writePage: [
+      ["least(min(lease_until), purser.now() + interval '5 seconds')", "purser.now() + interval '5 seconds'"],
+      ["least(min(lease_until),", "least(max(lease_until),"],
+      " where lease_until is not null",
+      " having count(*) > 0"
+    ],
+    turnPages: [
+      ["select lease_until, true, array[charge_key] from h where ran_out\n  union all\n  ", ""],
+      ["min(lease_until), false", "max(lease_until), false"],
+      ["from h where not ran_out)", "from h where false)"],
+      [" and c.lease_until is not null", "", "without a lease a charge is of neither part"],
+      " for update skip locked",
+      " skip locked"
+    ]
+  }),
+  ...of("internal/takeOverSql.ts", [locked, pages, lockedPages, suite("PgLedger")], {
+    takeExpired: [
+      ["limit $2::integer for update skip locked", "limit $2::integer"],
+      ["limit $2::integer for update skip locked", "limit $2::integer for update"],
+      "c.lease_until <= (select now from t) and ",
+      [" and c.quarantine is null and c.state in ${held}\n  for update", "\n  for update", "what is put aside or over has no lease that could run out"],
+      ["\n  for update skip locked", ""],
+      ["\n  for update skip locked", "\n  for update"],
+      [" and c.quarantine is null and c.state in ${held} offset 0", " offset 0", "what is put aside or over has no lease"],
+      ["(select charge_key, lease_until from u union all ", "("],
+      [" union all select h.charge_key, h.lease_until from h cross join t where h.lease_until > t.now", ""],
+      ["select t.now, true, array[h.charge_key] from h cross join t where h.lease_until <= t.now", "select t.now, true, array[h.charge_key] from h cross join t where false"],
+      [" and not exists (select 1 from u where u.charge_key = h.charge_key)", "", "a page more, which the next sweep drops"]
+    ],
     takeWaiting: [
       " and c.state in ('processing', 'requires_action')",
       " and c.quarantine is null",
-      "\n  for update"
-    ],
+      "\n  for update",
+      [pageOf("u"), noPage],
+      " unpaid = false,"
+    ]
+  }),
+  ...of("internal/watchSql.ts", [locked, suite("PgLedger"), suite("watch")], {
     adopt: [
       " and c.payment_intent_id is null",
       " and c.quarantine is null",

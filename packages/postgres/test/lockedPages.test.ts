@@ -11,6 +11,7 @@ import * as DatabaseClock from "../src/DatabaseClock.ts"
 import { turnPages } from "../src/internal/leasePages.ts"
 import * as Batches from "../src/internal/ledgerBatches.ts"
 import { integer } from "../src/internal/params.ts"
+import { takeExpired } from "../src/internal/takeExpired.ts"
 import { turnAll } from "../src/internal/upkeep.ts"
 import { WrittenPages } from "../src/internal/WrittenPages.ts"
 import { PgLedger } from "../src/PgLedger.ts"
@@ -102,6 +103,18 @@ layer(Layer.provideMerge(PgLedger.layerWith({ lease }), TestDatabase.layerPostgr
       assert.deepStrictEqual(yield* whileOpen(turn, noWait(turn), end), [{ turned: 0 }])
       assert.deepStrictEqual(yield* unpaged, [])
       assert.deepStrictEqual(yield* turn, [{ turned: left }])
+      assert.deepStrictEqual([yield* unpaged, yield* places(charge)], [[], [charge.lease.chargeKey]])
+    }
+  }))
+
+  it.effect("of two sweeps at once neither waits for the other nor takes what is in its hands, and what one of them gave up the next one takes", () => Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    for (const [name, end, left] of [["taken", Effect.void, false], ["given-up", undo, true]] as const) {
+      const charge = yield* claim(name)
+      yield* runOut
+      yield* turnAll(sql)
+      assert.isFalse(yield* whileOpen(takeExpired(sql, "other", 1000, leaseMs), noWait(sweeps(charge)), end), name)
+      assert.strictEqual(yield* sweeps(charge), left, name)
       assert.deepStrictEqual([yield* unpaged, yield* places(charge)], [[], [charge.lease.chargeKey]])
     }
   }))
