@@ -20,12 +20,16 @@ export const startTries = (settings: PipelineSettings): Effect.Effect<NextTry> =
       )
   })
 
+/** `Effect.catch` for what nearly never fails: what it takes to find the error is made for one that did. */
+export const catchRarely = <A, E, R, B, E2, R2>(effect: Effect.Effect<A, E, R>, on: (error: E) => Effect.Effect<B, E2, R2>): Effect.Effect<A | B, E2, R | R2> =>
+  Effect.catchCause(effect, (cause) => Effect.catch(Effect.failCause(cause), on))
+
 /** `Effect.retry` whose schedule begins with the first failure. */
 export const retryAfterFailure = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   options: { readonly while: (error: E) => boolean; readonly schedule: Schedule.Schedule<unknown, E> }
 ): Effect.Effect<A, E, R> =>
-  Effect.catch(effect, (first) => {
+  catchRarely(effect, (first) => {
     if (!options.while(first)) return Effect.fail(first)
     let failed: { readonly error: E } | undefined = { error: first }
     return Effect.retry(Effect.suspend((): Effect.Effect<A, E, R> => {

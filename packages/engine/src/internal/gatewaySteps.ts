@@ -7,7 +7,7 @@
 import { ChargeError, type ChargeGateway, type ChargeKey, type ChargeRequest, type ClaimedCharge, type GatewayOrder, type GatewayPayment, type PipelineError, UnexpectedAnswer } from "@purser/core"
 import { Effect, Result } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
-import { isDefinitive, isSpentKey, startTries } from "./backoff.ts"
+import { catchRarely, isDefinitive, isSpentKey, startTries } from "./backoff.ts"
 import { isDeclinedNow } from "./outcomes.ts"
 
 /** Clocks of two machines differ; a look-up starts this much before the first claim. */
@@ -146,7 +146,7 @@ export const confirmUntilKnown = (
   tries: ConfirmTries
 ): Effect.Effect<GatewayPayment, PipelineError> =>
   // Nearly every first try is answered: what a repeat needs is made for those that are not.
-  Effect.catch(tries.once(""), (error) => error._tag === "ChargeError" ? confirmAgain(settings, charge, tries, error) : Effect.fail(error))
+  catchRarely(tries.once(""), (error) => error._tag === "ChargeError" ? confirmAgain(settings, charge, tries, error) : Effect.fail(error))
 
 const confirmAgain = Effect.fnUntraced(function*(
   settings: PipelineSettings,
