@@ -21,6 +21,8 @@ const objectOf = (chargeKey: string) => `pi_${chargeKey}`
 
 interface Ready {
   readonly claim: () => Promise<unknown>
+  /** Between the two that are measured: each charge comes to name its object. */
+  readonly attach: () => Promise<unknown>
   readonly settle: () => Promise<unknown>
 }
 
@@ -34,7 +36,14 @@ const openOurs = async () => {
     const claims: Array<ClaimAnswer> = []
     const all = (call: (index: number) => Effect.Effect<unknown, unknown>) => runtime.runPromise(inLoops(many, callers, call))
     return {
-      claim: () => all((index) => Effect.map(ledger.claim(requests[index]!, "bench", { object: { id: objectOf(requests[index]!.chargeKey), paymentMethod: null } }), (claim) => claims[index] = claim)),
+      claim: () => all((index) => Effect.map(ledger.claim(requests[index]!, "bench"), (claim) => claims[index] = claim)),
+      attach: () =>
+        all((index) => {
+          const claim = claims[index]!
+          if (claim._tag !== "Claimed") return Effect.die(new Error(claim._tag))
+          const { generation, lease, paymentMethod } = claim.charge
+          return ledger.attach({ lease, generation, paymentIntentId: objectOf(lease.chargeKey), paymentMethod })
+        }),
       settle: () =>
         all((index) => {
           const claim = claims[index]!
@@ -52,12 +61,18 @@ const openOurs = async () => {
 }
 
 const claimRows = `with n as (
-  insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, payment_method, payment_intent_id, state,
+  insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, payment_method, state,
     waiting, lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
-  select *, 'attached', false, 'bench', 1, now() + interval '15 seconds', now(), now(), now()
-  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[]) returning charge_key, lease_epoch, attempt, payment_intent_id
-), e as (insert into purser.charge_events (charge_key, seq, at, to_state, worker, attempt, detail) select charge_key, 1, now(), 'attached', 'bench', attempt, payment_intent_id from n)
-select charge_key, lease_epoch, attempt from n`
+  select *, 'claimed', false, 'bench', 1, now() + interval '15 seconds', now(), now(), now()
+  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[]) returning charge_key, lease_epoch, attempt
+), e as (insert into purser.charge_events (charge_key, seq, at, to_state, worker, attempt) select charge_key, 1, now(), 'claimed', 'bench', attempt from n)
+select * from n`
+const attachRows = `with u as (
+  update purser.charges c set state = 'attached', payment_intent_id = i.intent, event_seq = c.event_seq + 1, updated_at = now()
+  from unnest($1::text[], $2::text[]) as i(key, intent) where c.charge_key = i.key returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id
+)
+insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
+select charge_key, event_seq, now(), 'claimed', 'attached', 'bench', attempt, payment_intent_id from u`
 const settleRows = `with u as (
   update purser.charges c set state = 'succeeded', outcome_payment_intent_id = i.intent, charge_id = i.charge, received_minor = c.amount_minor, lease_until = null,
     settled_at = now(), event_seq = c.event_seq + 1, updated_at = now()
@@ -75,23 +90,26 @@ const openPrebuilt = async () => {
     const keys = batches.map((batch) => list(batch.map(({ chargeKey }) => chargeKey)))
     const claims = batches.map((batch, index) => [
       keys[index], list(batch.map((one) => one.namespace)), list(batch.map((one) => one.customerId)), list(batch.map((one) => one.billingPeriod)), list(batch.map((one) => one.amountMinor)),
-      list(batch.map((one) => one.currency)), list(batch.map((one) => one.stripeCustomerId)), list(batch.map((one) => one.paymentMethod!)), list(batch.map(({ chargeKey }) => objectOf(chargeKey)))
+      list(batch.map((one) => one.currency)), list(batch.map((one) => one.stripeCustomerId)), list(batch.map((one) => one.paymentMethod!))
     ])
+    const attaches = batches.map((batch, index) => [keys[index], list(batch.map(({ chargeKey }) => objectOf(chargeKey)))])
     const settles = batches.map((batch, index) => [keys[index], list(batch.map(({ chargeKey }) => objectOf(chargeKey))), list(batch.map(({ chargeKey }) => `ch_${chargeKey}`))])
     const each = async (name: string, text: string, values: ReadonlyArray<ReadonlyArray<unknown>>) => {
       for (const one of values) await client.query({ name, text, values: [...one] })
     }
-    return { claim: () => each("claim", claimRows, claims), settle: () => each("settle", settleRows, settles) }
+    return { claim: () => each("claim", claimRows, claims), attach: () => each("attach", attachRows, attaches), settle: () => each("settle", settleRows, settles) }
   }
 }
 
 const prepare = program === "purser" ? await openOurs() : await openPrebuilt()
 const warm = prepare("w", Math.ceil(count / 2))
 await warm.claim()
+await warm.attach()
 await warm.settle()
 const measured = prepare("m", count)
 const report: Record<string, Worked> = {}
 for (const step of ["claim", "settle"] as const) {
+  if (step === "settle") await measured.attach()
   say("ready")
   await heard()
   report[step] = await timed(count, measured[step])

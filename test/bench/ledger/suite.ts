@@ -77,7 +77,7 @@ export const ledger: Suite = {
       ...(program === undefined ? { detail: "no pgbench on this machine" } : {})
     })
     return {
-      setting: `${count} rows a round; purser by 1,024 callers of one ledger, a row and its line of trail; pre-built the same in batches of 256 on one connection; pgbench -M prepared inserts the row alone`,
+      setting: `${count} rows a round; purser by 1,024 callers of one ledger, a row and its line of trail, and between the two steps that are measured an object is attached; pre-built the same in batches of 256 on one connection; pgbench -M prepared inserts the row alone`,
       figures: [
         figureOf("purser", "claim"), figureOf("pre-built", "claim"), figureOf("purser", "settle"), figureOf("pre-built", "settle"),
         ...program === undefined ? [] : [
