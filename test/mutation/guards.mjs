@@ -149,7 +149,7 @@ export const guards = [
       ["(select charge_key, lease_until from u union all ", "("],
       [" union all select h.charge_key, h.lease_until from h cross join t where h.lease_until > t.now", ""],
       ["select t.now, true, array[h.charge_key] from h cross join t where h.lease_until <= t.now", "select t.now, true, array[h.charge_key] from h cross join t where false"],
-      [" and not exists (select 1 from u where u.charge_key = h.charge_key)", "", "a page more, which the next sweep drops"]
+      " and not exists (select 1 from u where u.charge_key = h.charge_key)"
     ],
     takeWaiting: [
       " and c.state in ('processing', 'requires_action')",

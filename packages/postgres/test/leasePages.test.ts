@@ -45,7 +45,12 @@ for (const [name, database] of TestDatabase.layers) {
       "a poll": (charge, ledger) => settle(ledger, charge, outcomes.processing),
       "a look at what waits": Effect.fnUntraced(function*(charge, ledger) {
         yield* settle(ledger, charge, outcomes.processing, hourMs)
-        yield* turn
+        yield* forget
+        assert.isDefined(yield* ledger.takeWaiting(charge.lease.chargeKey, "w2"))
+      }),
+      "a look at what asked for the customer": Effect.fnUntraced(function*(charge, ledger) {
+        yield* settle(ledger, charge, outcomes.requiresAction)
+        yield* forget
         assert.isDefined(yield* ledger.takeWaiting(charge.lease.chargeKey, "w2"))
       }),
       "a claim of what was reopened": Effect.fnUntraced(function*({ lease: { chargeKey }, ...charge }, ledger) {
