@@ -19,3 +19,26 @@ export const genericPlanOf = Effect.fnUntraced(function*(operation: string, stat
     return textOf(yield* sql.unsafe<object>(`explain execute ${operation}(${params.map(() => "null").join(", ")})`).unprepared)
   }))
 })
+
+interface Reads {
+  /** From end to end. */
+  readonly whole: number
+  /** By an index. */
+  readonly looks: number
+}
+
+/** How often the table is read by what happens in the transaction of this act, also inside of functions, whose statements are in no plan. */
+export const readsOf = Effect.fnUntraced(function*<A, E, R>(table: string, act: Effect.Effect<A, E, R>) {
+  const sql = yield* SqlClient.SqlClient
+  // Of the connection, since it last told the server: what it did before is in it.
+  const count = Effect.map(
+    sql.unsafe<Reads>("select seq_scan::float8 as whole, idx_scan::float8 as looks from pg_stat_xact_user_tables where schemaname = 'purser' and relname = $1", [table]),
+    ([reads]) => reads ?? { whole: 0, looks: 0 }
+  )
+  return yield* sql.withTransaction(Effect.gen(function*() {
+    const before = yield* count
+    yield* act
+    const after = yield* count
+    return { whole: after.whole - before.whole, looks: after.looks - before.looks }
+  }))
+})
