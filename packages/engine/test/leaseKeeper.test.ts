@@ -1,7 +1,7 @@
 /** One fiber holds the leases of all charges that wait: when it asks the ledger, for whom, and when no more. */
 import { assert, describe, it } from "@effect/vitest"
 import { ChargeRequest, type ClaimedCharge, Ledger, LedgerError, LedgerUnavailable } from "@purser/core"
-import { Clock, Effect, Exit, Fiber, Layer, Logger, References, Schema, Scope } from "effect"
+import { Clock, Effect, Exit, Fiber, Layer, Logger, References, Scheduler, Schema, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { makeLeaseKeeper } from "../src/internal/leaseKeeper.ts"
 
@@ -140,5 +140,18 @@ describe("a lease", () => {
       yield* Scope.close(scope, Exit.void)
       yield* pass(3000)
       assert.deepStrictEqual(asked, ["a 3000"])
+    }))
+
+  it.effect("is held by nobody whose wait is stopped between any two effects", () =>
+    Effect.gen(function*() {
+      const { asked, hold } = yield* keeper()
+      for (let turns = 0; turns < 12; turns++) {
+        const wait = Effect.provideService(hold(chargeOf(`after ${turns}`, 3000))(Effect.never), Scheduler.MaxOpsBeforeYield, 3)
+        const waiting = yield* Effect.forkChild(wait, { startImmediately: true })
+        for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(waiting)
+      }
+      yield* pass(2000)
+      assert.deepStrictEqual(asked, [])
     }))
 })

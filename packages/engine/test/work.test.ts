@@ -4,7 +4,7 @@ import {
   ChargeError, type ChargeErrorReason, type ChargeGateway, type ChargeKey, ChargePause, ChargeRequest, type ClaimedCharge, GatewayTimeout, type GatewayPayment, GatewayUnavailable,
   InvalidRequest, LedgerError, LedgerUnavailable, Processing
 } from "@purser/core"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Metric, References, Schema } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Metric, References, Scheduler, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { dunningWaits } from "../src/DunningPolicy.ts"
 import { EngineMetrics } from "../src/EngineMetrics.ts"
@@ -12,6 +12,7 @@ import { knowsOurKey, noteForeignKey, refusalOf } from "../src/internal/admissio
 import { forCharge, guardGateway } from "../src/internal/gate.ts"
 import { makeInWork } from "../src/internal/inWork.ts"
 import { extrasOf, nothingBegun, Standing } from "../src/internal/standing.ts"
+import { notingKey } from "../src/internal/underItsRun.ts"
 import { type PipelineSettings, retryPolicy } from "../src/PipelineOptions.ts"
 
 const requestWith = (more: object = {}) => Schema.decodeUnknownSync(ChargeRequest)({
@@ -28,6 +29,14 @@ const payment: GatewayPayment = {
   id: "pi_1", status: "unconfirmed", amountMinor: 1999, amountReceivedMinor: 0, currency: "usd", stripeCustomerId: "cus_1", chargeKey, generation: 1, chargeId: null, decline: null
 }
 const waiting = new Processing({ chargeKey, alreadySettled: false, paymentIntentId: "pi_1" })
+
+/** Runs it with a turn before every effect, which takes two more, and stops it after so many turns. */
+const stoppedAfter = Effect.fnUntraced(function*<A, E>(turns: number, effect: Effect.Effect<A, E>, atStop: () => void) {
+  const fiber = yield* Effect.forkChild(Effect.provideService(effect, Scheduler.MaxOpsBeforeYield, 3), { startImmediately: true })
+  for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
+  atStop()
+  yield* Fiber.interrupt(fiber)
+})
 
 const counted = (metric: Metric.Metric<never, { readonly count: number | bigint }>) => Effect.map(Metric.value(metric), ({ count }) => Number(count))
 const fresh = () => Layer.succeedContext(Context.make(Metric.MetricRegistry, new Map()))
@@ -112,6 +121,37 @@ describe("what is in work", () => {
       assert.deepStrictEqual(reason._tag === "ChargeInProgress" ? reason.leaseLeftMs : reason._tag, 0)
       assert.strictEqual(inWork.size(), 0)
     }).pipe(Effect.provide(fresh())))
+
+  it.effect("and is stopped between any two effects, is in work no more", () =>
+    Effect.gen(function*() {
+      const inWork = makeInWork()
+      const sizes = new Set<number>()
+      for (let turns = 0; turns < 12; turns++) {
+        yield* stoppedAfter(turns, inWork.share(request, () => Effect.never), () => sizes.add(inWork.size()))
+        assert.strictEqual(inWork.size(), 0, `after ${turns} turns`)
+      }
+      assert.deepStrictEqual([...sizes], [0, 1], "it was stopped before it was in work, and in work")
+    }))
+})
+
+describe("the work on a charge", () => {
+  it.effect("has its key on every line, and on no line after it, wherever it is stopped", () =>
+    Effect.gen(function*() {
+      const annotations = Effect.map(Effect.service(References.CurrentLogAnnotations), (all) => ({ ...all }))
+      const seen: Array<unknown> = []
+      const note = Effect.flatMap(annotations, (all) => Effect.sync(() => void seen.push(all)))
+      for (let turns = 0; turns < 12; turns++) {
+        let after: unknown
+        const work = notingKey(chargeKey, () => Effect.andThen(note, Effect.never), () => note)
+        yield* stoppedAfter(turns, Effect.ensuring(work, Effect.map(annotations, (all) => void (after = all))), () => undefined)
+        assert.deepStrictEqual(after ?? { place: "test" }, { place: "test" }, `after ${turns} turns`)
+      }
+      assert.isAtLeast(seen.length, 12)
+      assert.deepStrictEqual(yield* notingKey(chargeKey, () => annotations, () => Effect.die("not failed")), { place: "test", chargeKey })
+      assert.deepStrictEqual(yield* annotations, { place: "test" })
+      assert.strictEqual(yield* Effect.flip(notingKey(chargeKey, () => Effect.fail("no"), () => note)), "no")
+      for (const all of seen) assert.deepStrictEqual(all, { place: "test", chargeKey })
+    }).pipe(Effect.annotateLogs({ place: "test" })))
 })
 
 const names = ["create", "find", "retrieve", "defaultPaymentMethod", "confirm", "cancel", "prepare"] as const

@@ -26,12 +26,9 @@ export const notingKey = <A, E>(
       return work()
     }),
     (exit) => {
+      leave()
       const after = exit._tag === "Success" ? undefined : onFailure(exit.cause)
-      if (after === undefined) {
-        leave()
-        return undefined
-      }
-      return Effect.ensuring(after, Effect.sync(leave))
+      return after === undefined ? undefined : Effect.annotateLogs(after, { chargeKey })
     }
   )
 }

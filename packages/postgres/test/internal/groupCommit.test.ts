@@ -8,6 +8,8 @@ interface Input {
   readonly value: number
 }
 
+const Who = Context.Reference<string>("test/groupCommit/Who", { defaultValue: () => "nobody" })
+
 class Refused {
   readonly _tag = "Refused"
   readonly splits: boolean
@@ -92,6 +94,22 @@ describe("group commit", () => {
       const answers = yield* Effect.forEach([input(1, "a"), input(1, "a"), input(2, "a")], (one) => store.call(one), { concurrency: "unbounded" })
       assert.deepStrictEqual(answers, [2, 200, 3])
       assert.deepStrictEqual(store.sizes(), [1, 1])
+    }))
+
+  it.effect("lets each caller go on from its answer in its own fiber", () =>
+    Effect.gen(function*() {
+      const call = yield* GroupCommit.make<Input, number, Refused, Refused, string>({
+        execute: (inputs) => Effect.succeed(inputs.map(({ value }) => value + 1)),
+        keyOf: ({ key }) => key,
+        follow: (first, later) => first.value === later.value ? (answer) => -answer : undefined,
+        splits: () => false,
+        onward: ({ value }, answer) =>
+          value === 3 ? Effect.fail(new Refused(false)) : Effect.withFiber((fiber) => Effect.succeed(`${answer} ${fiber.getRef(Who)}`)),
+        maxSize: 512,
+        inFlight: 1
+      })
+      const exits = yield* Effect.forEach([input(1), input(2), input(2), input(3)], (one, at) => Effect.exit(Effect.provideService(call(one), Who, `caller ${at}`)), { concurrency: "unbounded" })
+      assert.deepStrictEqual(exits, [Exit.succeed("2 caller 0"), Exit.succeed("3 caller 1"), Exit.succeed("-3 caller 2"), Exit.fail(new Refused(false))])
     }))
 
   it.effect("fails the input that is bad and answers the rest of its batch", () =>
