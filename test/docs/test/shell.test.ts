@@ -67,13 +67,17 @@ const follow = Effect.fnUntraced(function*(page: string) {
   mkdirSync(join(cwd, "data"))
   const ports = new Map(yield* Effect.forEach(pagePorts, (port) => Effect.map(freePort, (free) => [port, free] as const)))
   const ledger = Redacted.value(yield* postgresUrl)
+  const followed = followedBlocks(page)
+  // A database takes longer to make than a page's command.
+  const proxied = followed.some(({ text }) => /proxy|vault/i.test(text))
+  const ofProxy = proxied ? Effect.map(postgresUrlEmpty, Redacted.value) : Effect.succeed("postgres://nobody@127.0.0.1:1/none")
   const env = {
     ROOT: root, NODE: process.execPath, COMMAND: process.env["PURSER_TEST_COMMAND"]!, LOGS: logs, VAULT_KEY: join(logs, "key"), LEDGER_URL: ledger,
-    VAULTS_URL: Redacted.value(yield* postgresUrlEmpty), PURSER_DATABASE_URL: ledger, PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "sk_test_of_the_page",
-    PURSER_PROXY_DATABASE_URL: Redacted.value(yield* postgresUrlEmpty), PURSER_PROXY_UPSTREAM: sim.url, PURSER_PROXY_PORT: String(ports.get(12112)), PURSER_CONSOLE_PORT: String(ports.get(4280)),
+    VAULTS_URL: yield* ofProxy, PURSER_DATABASE_URL: ledger, PURSER_STRIPE_URL: sim.url, PURSER_STRIPE_KEY: "sk_test_of_the_page",
+    PURSER_PROXY_DATABASE_URL: yield* ofProxy, PURSER_PROXY_UPSTREAM: sim.url, PURSER_PROXY_PORT: String(ports.get(12112)), PURSER_CONSOLE_PORT: String(ports.get(4280)),
     SIM_PORT: String(ports.get(12111)), PURSER_ENDPOINT: `tcp://127.0.0.1:${ports.get(5555)}`
   }
-  const blocks = followedBlocks(page).map(({ line, text }) => `echo "${page}:${line}" >&2\n${placed(text, ports)}`)
+  const blocks = followed.map(({ line, text }) => `echo "${page}:${line}" >&2\n${placed(text, ports)}`)
   const { code, said } = yield* bash([prelude, placed(before[page] ?? "", ports), ...blocks].join("\n"), env, cwd)
   assert.strictEqual(code, 0, said)
   return said
