@@ -111,9 +111,9 @@ const claimColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => [
 const Keys = Schema.NullOr(Schema.Array(Schema.String))
 const decodeBegun = decodeRows(Schema.Struct({ begun: Keys, roomy: Keys, page: Schema.NullOr(Schema.BigInt), now_ms: Schema.Finite }))
 
-/** Which of a batch's keys are among those that a statement answered, none of which it was not asked for: nearly always all of them. */
-const isAmong = (answered: ReadonlyArray<string>, keys: ReadonlyArray<string>): ReadonlyArray<boolean> => {
-  if (answered.length === keys.length) return keys.map(() => true)
+/** Which of a batch's keys a statement answered; null is all of them. */
+const isAmong = (answered: ReadonlyArray<string> | null, keys: ReadonlyArray<string>): ReadonlyArray<boolean> => {
+  if (answered === null) return keys.map(() => true)
   const among = new Set(answered)
   return keys.map((key) => among.has(key))
 }
@@ -188,12 +188,13 @@ export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenP
       ]),
       decodeBegun
     )).pipe(Effect.map(([row]) => {
-      const nowMs = row?.now_ms ?? 0
+      if (row === undefined) return inputs.map(() => undefined)
+      const { now_ms: nowMs, page } = row
       const keys = inputs.map((input) => input.chargeKey)
-      const claimed = isAmong(row?.begun ?? [], keys)
-      const roomy = isAmong(row?.roomy ?? [], keys)
+      const claimed = isAmong(row.begun, keys)
+      const roomy = isAmong(row.roomy, keys)
       // The keys as they are known here: looked up with less work than equal ones that came from the database.
-      if (typeof row?.page === "bigint") pages.add(row.page, keys.filter((_, index) => claimed[index]))
+      if (page !== null) pages.add(page, keys.filter((_, index) => claimed[index]))
       return inputs.map((input, index) => claimed[index] === true ? begun(input, leaseMs, nowMs, roomy[index] === true) : undefined)
     }))
   const looking = (inputs: ReadonlyArray<ClaimInput>, room: boolean) =>
@@ -237,9 +238,7 @@ const decodeAttached = decodeRows(Schema.Struct({
 
 const decodeMoved = decodeRows(Schema.Struct({ moved: Keys }))
 const hasMoved = (rows: unknown, keys: ReadonlyArray<string>) =>
-  Effect.map(decodeMoved(rows), ([row]) => {
-    return isAmong(row?.moved ?? [], keys)
-  })
+  Effect.map(decodeMoved(rows), ([row]) => isAmong(row === undefined ? [] : row.moved, keys))
 
 const attachColumns = (inputs: ReadonlyArray<AttachInput>) => [
   texts(inputs.map((input) => input.lease.chargeKey)),

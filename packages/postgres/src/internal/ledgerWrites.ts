@@ -32,6 +32,9 @@ const foundObject = "nullif(c.outcome_payment_intent_id, c.payment_intent_id) as
 
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 
+/** Which of the keys of a batch; null for all of them, which it nearly always is. */
+const keysUnlessAll = "case when count(*) < cardinality($1::text[]) then coalesce(array_agg(charge_key), '{}') end"
+
 /** What `begin` and `claim` are given first. */
 const claims = `$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[]`
 const claimed = `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker, principal`
@@ -76,13 +79,13 @@ r as (
   select o.charge_key, ${scope}, 1, o.amount_minor, purser.now() from o join k using (${scope}) order by o.charge_key
   returning charge_key
 )
-select (select array_agg(charge_key) from o) as begun, (select array_agg(charge_key) from r) as roomy, (select id from g) as page, ${epochMs("purser.now()")} as now_ms`
+select (select ${keysUnlessAll} from o) as begun, (select ${keysUnlessAll} from r) as roomy, (select id from g) as page, ${epochMs("purser.now()")} as now_ms`
 
 /**
  * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals,
  * objects, methods of the objects, whether to take room, lease pages of which nothing is left. First claims of identities without a revision: a new row, or a planned one that
  * nobody has had. With an object the charge is attached at once; room is taken where all that a batch asks of a cap fits. Answers the keys
- * that were claimed, those of them that have room, and the page of their leases.
+ * that were claimed, those of them that have room (null: all), and the page of their leases.
  */
 export const begin = `with
 ${firstClaims},
@@ -167,7 +170,7 @@ select f.charge_key,
   ${epochMs("w.now - w.first_claimed_at")} as since_first_claim_ms
 from f cross join t left join w on w.charge_key = f.charge_key`
 
-/** keys, workers, epochs, generations, payment intents, methods. Objects for charges that have none, by their holders; answers the keys that moved. */
+/** keys, workers, epochs, generations, payment intents, methods. Objects for charges that have none, by their holders; answers the keys that moved, or null for all. */
 export const attachFirst = `with
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[])
@@ -182,7 +185,7 @@ u as (
   returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, i.worker
 ),
 e as (${writeEvents("u", "charge_key, event_seq, purser.now(), 'claimed', 'attached', worker, attempt, payment_intent_id")})
-select array_agg(charge_key) as moved from u`
+select ${keysUnlessAll} as moved from u`
 
 /** keys, workers, epochs, generations, payment intents, methods. The same object again freezes a method where there is none yet. */
 export const attach = `with ${clock},
@@ -214,7 +217,7 @@ select f.charge_key, f.kept_id,
   case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
 from f left join u on u.charge_key = f.charge_key`
 
-/** keys, workers, epochs, attempts, payment intents, charge ids, received. Payments of attached objects by their holders; answers the keys that moved. */
+/** keys, workers, epochs, attempts, payment intents, charge ids, received. Payments of attached objects by their holders; answers the keys that moved, or null for all. */
 export const settlePaid = `with
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::bigint[])
@@ -231,7 +234,7 @@ u as (
   returning c.charge_key, c.event_seq, c.attempt, i.worker, ${foundObject}
 ),
 e as (${writeEvents("u", "charge_key, event_seq, purser.now(), 'attached', 'succeeded', worker, attempt, null, object", ", object")})
-select array_agg(charge_key) as moved from u`
+select ${keysUnlessAll} as moved from u`
 
 /**
  * keys, workers, epochs, attempts, proof intents, states, outcome intents, charge ids, received, codes, decline codes,
