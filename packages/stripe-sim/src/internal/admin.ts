@@ -1,7 +1,8 @@
 /**
  * `/_sim/…`: the simulator's own endpoints, for tests and programs outside this process.
  */
-import { Result, Schema } from "effect"
+import { Array as Arr, Order, Result, Schema } from "effect"
+import type { BookEntry } from "../Books.ts"
 import { Fault } from "../Fault.ts"
 import { WebhookEndpoint, WebhookFault } from "../Webhook.ts"
 import { RateLimitsOption, rateLimitsOf } from "../RateLimits.ts"
@@ -47,6 +48,12 @@ const disputed = (dispute: DisputeRecord | undefined, otherwise: string): AdminA
 
 const clock = (simulator: Simulator): AdminAnswer => ({ status: 200, body: { nowMs: simulator.account.nowMs } })
 
+/** By customer, period and item, so that whoever reads the books of charges that were made at once finds them in their place. */
+const sorted = (books: ReadonlyArray<BookEntry>): ReadonlyArray<BookEntry> => {
+  const placeOf = ({ billingPeriod, customer, item }: BookEntry) => JSON.stringify([customer, billingPeriod, item])
+  return Arr.sort(books, Order.mapInput(Order.String, placeOf))
+}
+
 /** Answers an admin request. */
 export const answer = (simulator: Simulator, method: string, path: string, text: string): AdminAnswer => {
   if (method === "POST" && path.startsWith("/_sim/settle/")) return settled(simulator, path.slice(13), text)
@@ -69,7 +76,7 @@ export const answer = (simulator: Simulator, method: string, path: string, text:
     case "GET /_sim/health":
       return done
     case "GET /_sim/books":
-      return { status: 200, body: simulator.books() }
+      return { status: 200, body: sorted(simulator.books()) }
     case "GET /_sim/requests":
       return { status: 200, body: simulator.requests() }
     case "GET /_sim/faults":
