@@ -54,7 +54,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const holdLease = yield* makeLeaseKeeper(ledger)
       const clock = yield* Clock.Clock
       const inWork = makeInWork()
-      const { beside, step, stepNow, wholeNow } = yield* makeSteps(inWork.size)
+      const { step, stepNow, wholeNow } = yield* makeSteps(inWork.size)
       const oneStore = ledger.store !== undefined && ledger.store === cap.store
       const isQuiet = fault === noFault
       const whenOpen = <A, E>(next: () => Effect.Effect<A, E>) => pause.isOpen?.() === true ? next() : Effect.andThen(pause.whenOpen, Effect.suspend(next))
@@ -92,7 +92,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       const settled = Effect.fnUntraced(function*(charge: ClaimedCharge, outcome: ChargeOutcome, answer: SettleAnswer) {
         const { chargeKey } = charge.lease
-        yield* beside(fault("after-settle", chargeKey))
+        yield* fault("after-settle", chargeKey)
         if (answer._tag === "LeaseLost") return yield* leaseLost(charge, "settle")
         if (answer._tag === "Recorded") {
           yield* checkRecorded(charge, outcome, answer.outcome)
@@ -136,7 +136,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         settle(charge, charge.paymentIntentId, new Rejected({ chargeKey: charge.lease.chargeKey, alreadySettled: false, code, detail }))
 
       const quarantine = Effect.fnUntraced(function*(charge: ClaimedCharge, detail: string) {
-        yield* beside(Effect.logError(`quarantined: ${detail}`))
+        yield* Effect.logError(`quarantined: ${detail}`)
         yield* ledger.quarantine(charge.lease, detail)
         yield* Metric.update(EngineMetrics.quarantined, 1)
         return yield* ledgerFailure(charge.lease.chargeKey, new ChargeQuarantined({ detail }))
@@ -190,7 +190,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       const leaseLost = (charge: ClaimedCharge, operation: string) => ledgerFailure(charge.lease.chargeKey, new LeaseLost({ operation }))
 
-      const defaultMethod = (charge: ClaimedCharge, at: Standing) => beside(patiently(settings, at.gateway.defaultPaymentMethod(orderOf(charge))))
+      const defaultMethod = (charge: ClaimedCharge, at: Standing) => patiently(settings, at.gateway.defaultPaymentMethod(orderOf(charge)))
 
       /** A later attempt of a charge that names no method reads the customer's default one anew, once, before its first confirm. */
       const freezeMethod = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string, at: Standing) {
@@ -260,7 +260,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (mismatch !== undefined) return quarantine(charge, mismatch)
         switch (payment.status) {
           case "draft":
-            return Effect.flatMap(beside(prepareDraft(at.gateway, settings, charge, payment.id)), (ready) => decide(charge, ready, at))
+            return Effect.flatMap(prepareDraft(at.gateway, settings, charge, payment.id), (ready) => decide(charge, ready, at))
           case "unconfirmed":
           case "declined":
             // A charge without an object of its own names its attempt: that refusal is the answer, and asking again another one.
@@ -285,7 +285,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (charge.generation >= generationsMax) {
           return yield* quarantine(charge, `${generationsMax} payment objects were canceled at the processor`)
         }
-        if (!(yield* beside(ledger.renew({ lease: charge.lease, generation: charge.generation, paymentIntentId: id })))) {
+        if (!(yield* ledger.renew({ lease: charge.lease, generation: charge.generation, paymentIntentId: id }))) {
           return yield* leaseLost(charge, "renew")
         }
         const next: ClaimedCharge = {
@@ -312,7 +312,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         yield* fault("after-attach", chargeKey)
         if (attached._tag === "Lost") {
           // Where no object has won yet, the next holder is given this very one by its key: it is left to them.
-          if (attached.winnerId !== null && !isSameObject(attached.winnerId, payment.id)) yield* beside(cancelOrphan(charge, payment, at))
+          if (attached.winnerId !== null && !isSameObject(attached.winnerId, payment.id)) yield* cancelOrphan(charge, payment, at)
           return yield* leaseLost(charge, "attach")
         }
         return yield* decide({ ...charge, state: "attached", paymentIntentId: payment.id, paymentMethod }, payment, at.withRoom())
@@ -350,7 +350,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         notingKey(
           charge.lease.chargeKey,
           () => isQuiet ? goOn(charge, begun) : Effect.andThen(passBegun(fault, charge.lease.chargeKey, begun), Effect.suspend(() => goOn(charge, begun))),
-          (cause) => beside(leave(charge, cause))
+          (cause) => leave(charge, cause)
         )
 
       /** The object of a first claim whose name is known beforehand. After a restore it must be looked for before anything is made. */
