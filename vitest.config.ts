@@ -5,7 +5,8 @@ const e2e = (names: ReadonlyArray<string>) => names.map((name) => `test/e2e/test
 const long = [
   ...e2e([
     "chargesGateway", "invoicesGateway", "gatewayCrash", "restoredLedger", "refundFailures", "connectWatch", "runner", "runnerLong",
-    "runnerOutage", "runnerStop", "rates", "feed", "forwarder", "hostDunning", "dunning", "connect", "commandRun", "stopAnywhere", "refundsElsewhere", "spendCapProxy"
+    "runnerOutage", "runnerStop", "rates", "feed", "forwarder", "hostDunning", "dunning", "connect", "commandRun", "stopAnywhere", "refunds", "refundsElsewhere", "hostCalls", "runQuery",
+    "spendCapProxy"
   ]),
   "apps/spend-cap-proxy/test/conformance.test.ts",
   "packages/postgres/test/embedded.test.ts",
@@ -18,7 +19,8 @@ const long = [
 // These run in both, and whole in the long run alone.
 const both = [
   ...e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "webhookHttp", "refundPause", "crash", "feed"]),
-  "packages/transport-zeromq/test/curve.test.ts"
+  "packages/transport-zeromq/test/curve.test.ts",
+  "test/docs/test/shell.test.ts"
 ]
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.
