@@ -108,8 +108,7 @@ export const guards = [
   }),
   ...of("internal/ledgerWrites.ts", [pages, lockedPages], {
     afterFirstClaims: [[pageOf("(select charge_key, purser.now() + $12::float8 * interval '1 millisecond' as lease_until from o) o", " returning id"), noPage]],
-    claim: [[pageOf("w"), noPage], [" waiting = false,", ""]],
-    begin: [[" waiting = false,", ""]],
+    claim: [[pageOf("w"), noPage]],
     settle: [
       [pageOf("u"), noPage],
       [" and c.quarantine is null then t.now", " then t.now"],
@@ -117,10 +116,10 @@ export const guards = [
     ],
     extend: [["greatest(c.lease_until, ", "("]],
     handBack: [[pageOf("u"), noPage]],
-    reopen: [[pageOf("u"), noPage], ["waiting = c.payment_intent_id is null, ", ""], ["unpaid = false,", "unpaid = c.unpaid,"]]
+    reopen: [[pageOf("u"), noPage], ["unpaid = false,", "unpaid = c.unpaid,"]]
   }),
   ...of("internal/attentionSql.ts", [pages], { endQuarantine: [[pageOf("u"), noPage]] }),
-  ...of("internal/watchSql.ts", [pages], { adopt: [[pageOf("w"), noPage], " waiting = false,", " unpaid = false,"] }),
+  ...of("internal/watchSql.ts", [pages], { adopt: [[pageOf("w"), noPage], " unpaid = false,"] }),
   ...of("internal/leasePages.ts", [pages, lockedPages], {
     writePage: [
       ["least(min(lease_until), purser.now() + interval '5 seconds')", "purser.now() + interval '5 seconds'"],

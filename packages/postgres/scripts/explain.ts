@@ -65,7 +65,7 @@ const fill = Effect.gen(function*() {
       state = case when n % 50 = 0 then 'declined' when n % 50 = 1 then 'attached' when n % 50 = 2 then 'claimed' when n % 50 = 3 then 'planned' else 'succeeded' end,
       payment_intent_id = case when n % 50 in (2, 3) then null else 'pi_' || charge_key end,
       outcome_payment_intent_id = 'pi_' || charge_key, received_minor = amount_minor, lease_epoch = 1, lease_worker = 'w1', first_claimed_at = planned_at,
-      lease_until = case when n % 50 in (1, 2) then planned_at + n * interval '1 millisecond' end, release_due = n % 500 = 0, waiting = n % 50 = 3, unpaid = n % 50 = 0,
+      lease_until = case when n % 50 in (1, 2) then planned_at + n * interval '1 millisecond' end, release_due = n % 500 = 0, unpaid = n % 50 = 0,
       next_attempt_at = case when n % 50 = 0 then planned_at + n * interval '1 second' end
     from (select line as n, charge_key as k from purser.run_rows) r where k = charge_key`))
   for (const pages of [pagesOfLeases, pagesOfRanOut]) yield* sql.unsafe(pages)

@@ -22,15 +22,14 @@ const stores = Layer.mergeAll(PgLedger.layer, PgRunLedger.layer, PgChargeSearch.
 const rows = 270
 /** Charges of two periods in every state; each tenth has a customer that shares its beginning with others. */
 const fill = `insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, state, planned_at,
-    updated_at, payment_intent_id, outcome_payment_intent_id, received_minor, settled_at, lease_until, lease_worker, quarantine, first_claimed_at,
-    waiting, unpaid)
+    updated_at, payment_intent_id, outcome_payment_intent_id, received_minor, settled_at, lease_until, lease_worker, quarantine, first_claimed_at, unpaid)
   select md5(i::text), 'n', case when i % 10 = 0 then 'acme_' || i else 'cust_' || i end, case when i % 2 = 0 then '2026-07' else '2026-06' end, 1000 + i, 'usd', 'cus_' || i,
     s.state, purser.now(), purser.now(), case when s.state not in ('planned', 'claimed', 'rejected') then 'pi_' || i end,
     case when s.state in ('succeeded', 'declined', 'canceled') then 'pi_' || i end, case when s.state = 'succeeded' then 1000 + i end,
     case when s.state in ('succeeded', 'declined', 'rejected', 'canceled', 'requires_action') then purser.now() end,
     case when s.state in ('claimed', 'attached', 'processing') and i % 90 <> 11 then purser.now() + interval '1 hour' end, 'w1',
     case when s.state = 'attached' and i % 90 = 11 then 'differs' end, case when s.state <> 'planned' then purser.now() end,
-    s.state = 'planned', s.state in ('declined', 'rejected', 'canceled', 'requires_action')
+    s.state in ('declined', 'rejected', 'canceled', 'requires_action')
   from generate_series(1, ${rows}) as i cross join lateral (select (array['planned','claimed','attached','processing','requires_action','succeeded','declined','rejected','canceled'])[1 + i % 9] as state) s`
 
 /** Each object was attached, and the tenth part found at the end to be another one. */

@@ -29,7 +29,7 @@ const fill = Effect.gen(function*() {
   yield* sql.unsafe(Run.planRows, [text("run")])
   yield* sql.unsafe(Run.setPlanned, [text("run"), BigInt(rows), 0n])
   yield* sql.unsafe(`update purser.charges set state = case when n % 50 = 0 then 'declined' when n % 50 = 1 then 'claimed' else 'succeeded' end, lease_epoch = 1,
-    lease_until = case when n % 50 = 1 then planned_at + n * interval '1 millisecond' end, first_claimed_at = planned_at, release_due = n % 500 = 0, waiting = false, unpaid = n % 50 = 0,
+    lease_until = case when n % 50 = 1 then planned_at + n * interval '1 millisecond' end, first_claimed_at = planned_at, release_due = n % 500 = 0, unpaid = n % 50 = 0,
     next_attempt_at = case when n % 50 = 0 then planned_at + n * interval '1 second' end
     from (select line as n, charge_key as k from purser.run_rows) r where k = charge_key`)
   yield* sql.unsafe(`insert into purser.refunds (refund_key, charge_key, refund_id, billing_period, currency, amount_minor, actor, note, state, payment_intent_id,

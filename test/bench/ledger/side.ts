@@ -62,8 +62,8 @@ const openOurs = async () => {
 
 const claimRows = `with n as (
   insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, payment_method, state,
-    waiting, lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
-  select *, 'claimed', false, 'bench', 1, now() + interval '15 seconds', now(), now(), now()
+    lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
+  select *, 'claimed', 'bench', 1, now() + interval '15 seconds', now(), now(), now()
   from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[]) returning charge_key, lease_epoch, attempt
 ), e as (insert into purser.charge_events (charge_key, seq, at, to_state, worker, attempt) select charge_key, 1, now(), 'claimed', 'bench', attempt from n)
 select * from n`

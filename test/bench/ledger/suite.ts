@@ -9,8 +9,8 @@ import { type Bench, type Cost, inTurns, ratios, type Suite } from "../support/S
 
 /** The row that a claim writes, and nothing else. */
 const singleRow = `insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, payment_method, state,
- waiting, lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at) values (md5(nextval('bench')::text), 'zmq-billing', 'cust_1', '2026-07', 1000, 'usd', 'cus_1',
- 'pm_card_visa', 'claimed', false, 'bench', 1, now() + interval '15 seconds', now(), now(), now());
+ lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at) values (md5(nextval('bench')::text), 'zmq-billing', 'cust_1', '2026-07', 1000, 'usd', 'cus_1',
+ 'pm_card_visa', 'claimed', 'bench', 1, now() + interval '15 seconds', now(), now(), now());
 `.replaceAll("\n ", " ")
 
 const pgbench = (): string | undefined =>

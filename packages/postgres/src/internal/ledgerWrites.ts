@@ -47,10 +47,10 @@ const firstClaims = `i as materialized (
 )`
 const insertCharges = (onConflict: string) =>
   `insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
-    payment_method, allow_future, state, waiting, payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
+    payment_method, allow_future, state, payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
     planned_at, updated_at)
   select i.charge_key, i.namespace, i.customer_id, i.billing_period, i.item, i.amount_minor, i.currency, i.stripe_customer_id,
-    i.payment_method, i.allow_future, i.next, false, i.object, i.object_method, i.worker, 1, purser.now() + $12::float8 * interval '1 millisecond', purser.now(),
+    i.payment_method, i.allow_future, i.next, i.object, i.object_method, i.worker, 1, purser.now() + $12::float8 * interval '1 millisecond', purser.now(),
     purser.now(), purser.now()
   from i order by i.charge_key ${onConflict}`
 
@@ -91,7 +91,7 @@ export const begin = `with
 ${firstClaims},
 n as (${insertCharges("on conflict (charge_key) do nothing")} returning charge_key),
 p as (
-  update purser.charges c set state = i.next, waiting = false, payment_intent_id = i.object, attached_payment_method = i.object_method, lease_worker = i.worker,
+  update purser.charges c set state = i.next, payment_intent_id = i.object, attached_payment_method = i.object_method, lease_worker = i.worker,
     lease_epoch = 1, lease_until = purser.now() + $12::float8 * interval '1 millisecond', first_claimed_at = purser.now(), event_seq = c.event_seq + 1,
     updated_at = purser.now()
   from (select i.* from i left join n using (charge_key) where n.charge_key is null and ${few} order by i.charge_key) i
@@ -144,7 +144,7 @@ f as materialized (
 ),
 w as (
   update purser.charges c set
-    state = case when c.state = 'planned' then 'claimed' else c.state end, waiting = false,
+    state = case when c.state = 'planned' then 'claimed' else c.state end,
     lease_worker = f.worker, lease_epoch = c.lease_epoch + 1, lease_until = t.now + $12::float8 * interval '1 millisecond',
     first_claimed_at = coalesce(c.first_claimed_at, t.now), event_seq = c.event_seq + 1, updated_at = t.now
   from f, t
@@ -364,7 +364,7 @@ f as materialized (
 ),
 u as (
   update purser.charges c set state = case when c.payment_intent_id is null then 'planned' else 'attached' end,
-    waiting = c.payment_intent_id is null, unpaid = false,
+    unpaid = false,
     attempt = c.attempt + 1, attached_payment_method = null, lease_epoch = c.lease_epoch + 1, lease_worker = null,
     lease_until = case when c.payment_intent_id is null or c.quarantine is not null then null else t.now end,
     outcome_payment_intent_id = null, charge_id = null, received_minor = null, outcome_code = null, outcome_decline_code = null,

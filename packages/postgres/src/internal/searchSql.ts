@@ -69,9 +69,7 @@ const rangeOf = (query: ChargeQuery, after: ChargePlace | null, name: Name): Ran
     return { from: `${few} c${where(...state, ...period, ...place)}`, order: order.period, filters: [] }
   }
   // Together with their index these are the rows of the state, and few others.
-  const settled = wanted === "planned"
-    ? [() => "c.waiting"]
-    : wanted !== undefined && unpaid.has(wanted) ? [() => "c.unpaid"] : []
+  const settled = wanted !== undefined && unpaid.has(wanted) ? [() => "c.unpaid"] : []
   return { from: `purser.charges c${where(...settled, ...period, ...place)}`, order: order.period, filters: state }
 }
 

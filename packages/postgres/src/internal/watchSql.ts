@@ -22,7 +22,7 @@ f as materialized (
   for update of c
 ),
 u as (
-  update purser.charges c set state = 'processing', waiting = false, unpaid = false, payment_intent_id = $12::text, attached_payment_method = $13::text,
+  update purser.charges c set state = 'processing', unpaid = false, payment_intent_id = $12::text, attached_payment_method = $13::text,
     attempt = c.attempt + case when f.from_state in ('rejected', 'declined') then 1 else 0 end,
     lease_worker = $11::text, lease_epoch = c.lease_epoch + 1, lease_until = t.now + $14::float8 * interval '1 millisecond',
     first_claimed_at = coalesce(c.first_claimed_at, t.now), outcome_payment_intent_id = $12::text, charge_id = null, received_minor = null,
@@ -33,9 +33,9 @@ u as (
 ),
 n as (
   insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
-    payment_method, allow_future, state, waiting, payment_intent_id, outcome_payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
+    payment_method, allow_future, state, payment_intent_id, outcome_payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
     planned_at, updated_at, revision, revises)
-  select $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::text, $8::text, $9::text, $10::boolean, 'processing', false, $12::text, $12::text, $13::text,
+  select $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::text, $8::text, $9::text, $10::boolean, 'processing', $12::text, $12::text, $13::text,
     $11::text, 1, t.now + $14::float8 * interval '1 millisecond', t.now, t.now, t.now, $15::integer, $16::text
   from t where ($16::text is null or (exists (select 1 from purser.charges p where p.charge_key = $16::text and p.state = 'succeeded')
     and not exists (select 1 from purser.charges s where s.revises = $16::text)))

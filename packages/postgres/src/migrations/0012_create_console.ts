@@ -1,9 +1,9 @@
 /**
  * What an operator's console looks things up by, and what people and workers leave for it.
  *
- * The steps of a charge pay for its indexes, so that nothing here is made of columns or rows which attach or a payment change:
- * `unpaid` stays false at both, and `waiting` is true only before the first claim (as generated columns they would take a fifteenth of the two). Charges in work are found by the
- * pages of their leases, and the charge of a processor's object by the event that names it.
+ * The steps of a charge pay for its indexes, so that nothing here is made of columns or rows which a claim, attach or a payment change:
+ * `unpaid` stays false at all three (as a generated column it would take a thirtieth of the writes). Charges in work are found by the
+ * pages of their leases, the charge of a processor's object by the event that names it, and planned ones among those of their period.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,14 +16,10 @@ const noteConflicts = `insert into purser.run_conflicts (run_id, line, charge_ke
 
 const statements: ReadonlyArray<string> = [
   `create index charges_customer on purser.charges (customer_id collate "C", billing_period, charge_key)`,
-  `alter table purser.charges
-    add column waiting boolean not null default true,
-    add column unpaid boolean not null default false`,
-  `comment on column purser.charges.waiting is 'planned'`,
+  `alter table purser.charges add column unpaid boolean not null default false`,
   `comment on column purser.charges.unpaid is 'declined, rejected, canceled, or it requires an action'`,
-  "update purser.charges set waiting = (state = 'planned'), unpaid = state in ('declined', 'rejected', 'canceled', 'requires_action')",
+  "update purser.charges set unpaid = state in ('declined', 'rejected', 'canceled', 'requires_action')",
   `create index charges_unpaid on purser.charges (billing_period, charge_key) where unpaid`,
-  `create index charges_waiting on purser.charges (billing_period, charge_key) where waiting`,
   `create index charges_quarantine on purser.charges (charge_key) where quarantine is not null`,
 
   // Rows whose identity the ledger had with other terms when their run was planned. Neither side's terms ever change, so

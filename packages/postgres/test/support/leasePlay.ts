@@ -29,7 +29,7 @@ export const unpaged = keysOf(`select charge_key from purser.charges c where c.l
 
 /** The charges of which a list of the console would say something else than their state. */
 export const misplaced = keysOf(`select charge_key from purser.charges
-  where waiting <> (state = 'planned') or unpaid <> (state in ('declined', 'rejected', 'canceled', 'requires_action')) order by 1`)
+  where unpaid <> (state in ('declined', 'rejected', 'canceled', 'requires_action')) order by 1`)
 
 /** The charges in pages, and in brackets those of pages whose time had come before. */
 export const paged = keysOf(`select distinct case when p.ran_out then '(' || k || ')' else k end as charge_key from purser.lease_pages p, unnest(p.keys) k order by 1`)
