@@ -10,7 +10,7 @@
  *
  * Nearly every claim is a first one, nearly every object the first of its charge, and nearly every settlement a payment of the
  * attached object by its holder. `beginNew`, `begin`, `attachFirst` and `settlePaid` are for these: no look before the write, since the
- * conditions of the write say all. What they leave is for `claim`, `attach` and `settle`. Only the first two insert charges, and before it updates any, which the look at `n` forces: in any order
+ * conditions of the write say all. What they leave is for `claim`, `attach` and `settle`. Only the first two insert charges, and `begin` does so before it updates any, which the look at `n` forces: in any order
  * two claims could wait for each other.
  */
 import { writePage } from "./leasePages.ts"
