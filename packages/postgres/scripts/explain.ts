@@ -57,10 +57,10 @@ const fill = Effect.gen(function*() {
   yield* sql.unsafe("analyze purser.run_rows")
   yield* timed("plan", sql.withTransaction(Effect.gen(function*() {
     yield* sql.unsafe(Run.lockRun, [text("run")])
-    yield* sql.unsafe(Run.planRows, [text("run")])
+    yield* sql.unsafe(Run.planRows, [text("run"), integer(0), integer(rows)])
     yield* sql.unsafe(Run.setPlanned, [text("run"), BigInt(rows), 0n])
   })))
-  yield* timed("plan again, nothing new", sql.withTransaction(sql.unsafe(Run.planRows, [text("run")])))
+  yield* timed("plan again, nothing new", sql.withTransaction(sql.unsafe(Run.planRows, [text("run"), integer(0), integer(rows)])))
   yield* timed("settle most (not part of the product)", sql.unsafe(`update purser.charges set
       state = case when n % 50 = 0 then 'declined' when n % 50 = 1 then 'attached' when n % 50 = 2 then 'claimed' when n % 50 = 3 then 'planned' else 'succeeded' end,
       payment_intent_id = case when n % 50 in (2, 3) then null else 'pi_' || charge_key end,

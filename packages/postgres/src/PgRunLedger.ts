@@ -18,7 +18,8 @@ const analyzeShare = 5
 /** Lines that one statement looks through for pending rows, unless a page is larger. */
 const linesMax = 65_536
 
-/** The last line that the book can number. */
+/** Before the first and the last line that the book can number. */
+const lineMin = -(2 ** 31)
 const lineMax = 2 ** 31 - 1
 
 const NullText = Schema.NullOr(Schema.String)
@@ -100,9 +101,17 @@ const make = Effect.gen(function*() {
 
   const planOnce = Effect.fnUntraced(function*(runId: string, planRows: string) {
     const [lock] = yield* ask(Sql.lockRun, [text(runId)], LockRow)
-    const [counts] = yield* ask(planRows, [text(runId)], PlanRow)
-    const planned = counts?.planned ?? 0n
-    const present = (counts?.rows ?? 0n) - planned
+    let planned = 0n
+    let rows = 0n
+    for (let after = lineMin;;) {
+      const [end] = yield* ask(Sql.endOfPart, [text(runId), integer(after), integer(Sql.planPart)], LastRow)
+      if (end === undefined || end.line === after) break
+      const [counts] = yield* ask(planRows, [text(runId), integer(after), integer(end.line)], PlanRow)
+      planned += counts?.planned ?? 0n
+      rows += counts?.rows ?? 0n
+      after = end.line
+    }
+    const present = rows - planned
     // What a run that goes on finds settled, it settled itself.
     if (lock?.planned !== true && present > 0n) yield* sql.unsafe(Sql.markSettled, [text(runId)])
     yield* sql.unsafe(Sql.setPlanned, [text(runId), planned, present])

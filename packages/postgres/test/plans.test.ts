@@ -26,7 +26,7 @@ const fill = Effect.gen(function*() {
   yield* sql.unsafe(`insert into purser.run_rows (run_id, line, charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id)
     select 'run', i, md5(i::text), 'n', 'c' || i, '2026-11', 1000, 'usd', 'cus_' || i from generate_series(1, ${rows}) as i`)
   yield* sql.unsafe(Run.lockRun, [text("run")])
-  yield* sql.unsafe(Run.planRows, [text("run")])
+  yield* sql.unsafe(Run.planRows, [text("run"), integer(0), integer(rows)])
   yield* sql.unsafe(Run.setPlanned, [text("run"), BigInt(rows), 0n])
   yield* sql.unsafe(`update purser.charges set state = case when n % 50 = 0 then 'declined' when n % 50 = 1 then 'claimed' else 'succeeded' end, lease_epoch = 1,
     lease_until = case when n % 50 = 1 then planned_at + n * interval '1 millisecond' end, first_claimed_at = planned_at, release_due = n % 500 = 0, unpaid = n % 50 = 0,

@@ -52,7 +52,7 @@ from purser.run_rows r left join purser.charges c on c.charge_key = r.charge_key
     and v.namespace = r.namespace and v.billing_period = r.billing_period and v.currency = r.currency
 where r.run_id = $1::text group by r.namespace, r.billing_period, r.currency order by r.namespace, r.billing_period, r.currency`
 
-/** Memory for the one sort of a plan, so that only a large run's goes to disk. A server that gives more is not given less. */
+/** Memory for the sort of a plan's part, so that it is none of the disk's. A server that gives more is not given less. */
 const planMemoryKb = 32 * 1024
 
 /** run. Makes the row if none is there, and holds it until the plan is done. */
@@ -60,9 +60,20 @@ export const lockRun = `insert into purser.runs (run_id, source, state, begun_at
 on conflict (run_id) do update set source = purser.runs.source returning planned_at is not null as planned,
   set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, ${planMemoryKb}) || 'kB', true)`
 
+/**
+ * Rows that one statement plans. Charges lie as they are planned, and are charged in the order of their lines: those of a whole run in the order of
+ * the key would be a page of the table each to a batch of claims, written to the log as a whole after each checkpoint.
+ */
+export const planPart = 65_536
+
+/** run, after line, limit. The last line of so many rows. */
+export const endOfPart = `select coalesce(max(line), $2::integer) as line
+from (select line from purser.run_rows where run_id = $1::text and line > $2::integer order by line limit $3::integer) r`
+
 const plan = (onConflict: string) => `with n as (
   insert into purser.charges (${terms}, state, planned_at, updated_at)
-  select ${terms}, 'planned', purser.now(), purser.now() from purser.run_rows where run_id = $1::text and revision = 0 order by charge_key, line
+  select ${terms}, 'planned', purser.now(), purser.now() from purser.run_rows
+  where run_id = $1::text and line > $2::integer and line <= $3::integer and revision = 0 order by charge_key, line
   ${onConflict}
   returning charge_key, planned_at
 ),
@@ -70,12 +81,16 @@ e as (
   insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
   select charge_key, 1, planned_at, null, 'planned', null, 1, null from n
 )
-select (select count(*) from n) as planned, (select count(*) from purser.run_rows where run_id = $1::text) as rows`
+select (select count(*) from n) as planned,
+  (select count(*) from purser.run_rows where run_id = $1::text and line > $2::integer and line <= $3::integer) as rows`
 
-/** run. In the order of the key, in which claims lock rows too; the first line of an identity wins. A revision is opened by an act, never by a plan. */
+/**
+ * run, after line, through line. In the order of the key, in which claims lock rows too; the first line of an identity wins. Only a run of more than
+ * `planPart` rows may wait for claims that wait for it: one of them is rolled back, and made again. A revision is opened by an act, never by a plan.
+ */
 export const planRows = plan("on conflict (charge_key) do nothing")
 
-/** run. The same, and a failure where an identity is there already: to look for each before it is written takes an eighth of the statement. */
+/** The same, and a failure where an identity is there already: to look for each before it is written takes an eighth of the statement. */
 export const planNewRows = plan("")
 
 /** run */
