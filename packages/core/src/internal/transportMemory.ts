@@ -2,7 +2,7 @@
  * Both sides of the contract in one process. Each message is text of the real wire, and `MemoryNetwork` decides its
  * fate; the client resends what is lost, a bounded number of times.
  */
-import { Context, Deferred, Effect, Exit, Fiber, Queue, Result } from "effect"
+import { Context, Deferred, Effect, Fiber, Option, Queue, Result } from "effect"
 import { ChargeClient } from "../ChargeClient.ts"
 import type { ChargeOutcome } from "../ChargeOutcome.ts"
 import type { ChargeRequest } from "../ChargeRequest.ts"
@@ -11,7 +11,7 @@ import { LedgerError, LedgerUnavailable } from "../LedgerError.ts"
 import { MemoryNetwork } from "../MemoryNetwork.ts"
 import type { SubmitError } from "../SubmitError.ts"
 import { Tracing } from "../Tracing.ts"
-import { RequestTimeout, RetriesExhausted, TransportError } from "../TransportError.ts"
+import { RetriesExhausted, TransportError } from "../TransportError.ts"
 import { type ChargeReply, Wire } from "../Wire.ts"
 
 const attemptsMax = 4
@@ -62,27 +62,25 @@ export const makeMemoryTransport: Effect.Effect<Context.Context<ChargeClient | C
     }
   })
 
-  const submitOnce = Effect.fnUntraced(function*(frame: string, chargeKey: string, attempt: number) {
-    const reply = yield* Deferred.make<string, TransportError>()
-    const timeout = new TransportError({ reason: new RequestTimeout({ endpoint, attempt, timeoutMs }), chargeKey })
-    const lost = Deferred.fail(reply, timeout)
+  /** One attempt: the frame of the answer, or none where it was lost or never came. */
+  const submitOnce = Effect.fnUntraced(function*(frame: string) {
+    const reply = yield* Deferred.make<string | undefined>()
+    const lost = Deferred.succeed(reply, undefined)
     yield* carry(
       "request",
       Queue.offer(inbox, { frame, answer: (text) => Effect.asVoid(carry("reply", Deferred.succeed(reply, text), lost)) }),
       lost
     )
-    return yield* Deferred.await(reply).pipe(
-      Effect.timeoutOrElse({ duration: timeoutMs, orElse: () => Effect.fail(timeout) })
-    )
+    return Option.getOrUndefined(yield* Effect.timeoutOption(Deferred.await(reply), timeoutMs))
   })
 
   const submit = Effect.fnUntraced(function*(request: ChargeRequest, traceparent: string | undefined): Effect.fn.Return<ChargeOutcome, SubmitError> {
     const chargeKey = request.chargeKey
     const frame = wire.encodeRequests("memory", [{ id: chargeKey, deadlineMs: timeoutMs, request, traceparent }])
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      const exit = yield* Effect.exit(submitOnce(frame, chargeKey, attempt))
-      if (Exit.isFailure(exit)) continue
-      const replies = wire.decodeReplies(exit.value)
+      const answer = yield* submitOnce(frame)
+      if (answer === undefined) continue
+      const replies = wire.decodeReplies(answer)
       // An answer that cannot be read says nothing about the charge: it counts as lost.
       if (Result.isFailure(replies)) continue
       const item = replies.success.find(({ id }) => id === chargeKey)
