@@ -6,7 +6,7 @@ import { BillingPeriod, ChargeKey, type ChargeTerms, Currency, type DuplicateRow
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, requestFields, requestOf, StateColumn } from "./internal/chargeRow.ts"
-import { isTaken, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
+import { isRolledBack, isTaken, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import { integer, integers, text, texts } from "./internal/params.ts"
 import { requestColumns } from "./internal/requestColumns.ts"
 import * as Sql from "./internal/runSql.ts"
@@ -99,12 +99,12 @@ const make = Effect.gen(function*() {
     yield* sql.withTransaction(Effect.forEach(Sql.analyze(table), (statement) => sql.unsafe(statement), { discard: true }))
   }, (effect) => Effect.ignore(effect))
 
-  const planOnce = Effect.fnUntraced(function*(runId: string, planRows: string) {
+  const planOnce = Effect.fnUntraced(function*(runId: string, planRows: string, part: number) {
     const [lock] = yield* ask(Sql.lockRun, [text(runId)], LockRow)
     let planned = 0n
     let rows = 0n
     for (let after = lineMin;;) {
-      const [end] = yield* ask(Sql.endOfPart, [text(runId), integer(after), integer(Sql.planPart)], LastRow)
+      const [end] = yield* ask(Sql.endOfPart, [text(runId), integer(after), integer(part)], LastRow)
       if (end === undefined || end.line === after) break
       const [counts] = yield* ask(planRows, [text(runId), integer(after), integer(end.line)], PlanRow)
       planned += counts?.planned ?? 0n
@@ -133,8 +133,11 @@ const make = Effect.gen(function*() {
     return found
   })
 
-  const planBy = (runId: string, planRows: string): Effect.Effect<{ readonly planned: number; readonly present: number }, StoreFailure> =>
-    retryRolledBack(sql.withTransaction(planOnce(runId, planRows)))
+  /** Whoever waits for a plan's part while the next one waits for them is not met again by a plan in one part: both write in the order of the key. */
+  const planBy = (runId: string, planRows: string): Effect.Effect<{ readonly planned: number; readonly present: number }, StoreFailure> => {
+    const inParts = (part: number) => sql.withTransaction(planOnce(runId, planRows, part))
+    return Effect.catchIf(inParts(Sql.planPart), isRolledBack, () => retryRolledBack(inParts(lineMax)))
+  }
 
   return RunLedger.of({
     begin: ({ runId, source }) => Effect.andThen(forget(runId), send("begin run", Sql.begin, [text(runId), text(source)])),

@@ -8,9 +8,10 @@ import {
   WorkerBook
 } from "@purser/core"
 import { chargeFor, type ChargeForOptions } from "@purser/testkit/chargeFor"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
+import { planPart } from "../src/internal/runSql.ts"
 import { PgDunningBook } from "../src/PgDunningBook.ts"
 import { PgLedger } from "../src/PgLedger.ts"
 import { PgRefundLedger } from "../src/PgRefundLedger.ts"
@@ -19,7 +20,7 @@ import { PgRunRegistry } from "../src/PgRunRegistry.ts"
 import { PgWebhookInbox } from "../src/PgWebhookInbox.ts"
 import { PgWorkerBook } from "../src/PgWorkerBook.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
-import { inTurn, untilWaiting, whileLocked } from "./support/inTurn.ts"
+import { inTurn, untilWaiting, whileLocked, whileOpen } from "./support/inTurn.ts"
 
 const books = Layer.mergeAll(
   PgLedger.layer, PgRefundLedger.layer, PgRunLedger.layer, PgRunRegistry.layer, PgDunningBook.layer, PgWebhookInbox.layer, PgWorkerBook.layer
@@ -138,6 +139,31 @@ layer(books, { timeout: 60_000, excludeTestServices: true })("at a locked row of
       yield* at("runs", "run_id", runId).inTurn(book.plan(runId), late)
       assert.deepStrictEqual([yield* found(chargeKey), yield* lines(runId)], ["planned", 1])
     }
+  }))
+
+  it.effect("a run that is planned in parts, and waits for charges that wait for it, is planned in one", () => Effect.gen(function*() {
+    const book = yield* RunLedger
+    const sql = yield* SqlClient.SqlClient
+    const rows = planPart + 2
+    const staged = (charges: string) => `select ${charges} from (select md5('parts' || n) as key, n from generate_series(1, ${rows}) as n) r`
+    yield* sql.unsafe(`insert into purser.run_rows (run_id, line, charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id)
+      ${staged("'parts', n, key, 'n', 'c' || n, '2026-12', n, 'usd', 'cus'")}`)
+    const theirs = (n: number) => sql.unsafe(`insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, state, planned_at, updated_at)
+      ${staged("key, 'n', 'c' || n, '2026-12', n, 'usd', 'cus', 'planned', now(), now()")} where n = ${n}`)
+    const plan = yield* whileOpen(
+      // Only the plan looks whether one waits for the other, so that it is the one that is rolled back.
+      Effect.andThen(sql.unsafe("set local deadlock_timeout = '10min'"), theirs(rows)),
+      Effect.gen(function*() {
+        const planning = yield* Effect.forkDetach(book.plan("parts"))
+        yield* untilWaiting(1)
+        return planning
+      }),
+      theirs(1)
+    )
+    assert.deepStrictEqual(yield* Fiber.join(plan), { planned: rows - 2, present: 2 })
+    const [lying] = yield* sql.unsafe<{ readonly mixed: boolean }>(`select max(ctid) filter (where amount_minor between 2 and ${planPart}) > min(ctid) filter (where amount_minor = ${rows - 1}) as mixed
+      from purser.charges where billing_period = '2026-12'`)
+    assert.isTrue(lying?.mixed)
   }))
 
   it.effect("a run that is staged and planned twice is as after the first time, and opens nothing that is to be billed anew", () => Effect.gen(function*() {

@@ -15,10 +15,11 @@ export class Contended extends Schema.TaggedError<Contended>("@purser/postgres/C
 
 const isSql = (failure: StoreFailure): failure is SqlError.SqlError => failure._tag === "SqlError"
 
-const isRolledBack = (failure: StoreFailure): boolean =>
+/** Another transaction was in the way: nothing of this one is written. */
+export const isRolledBack = (failure: StoreFailure): boolean =>
   isSql(failure) && (failure.reason._tag === "DeadlockError" || failure.reason._tag === "SerializationError")
 
-/** Deadlock and serialisation failures prove that nothing was written, so that the same statement may be sent again. */
+/** The same statement may be sent again. */
 export const retryRolledBack = <A, E extends StoreFailure>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   // What a repeat needs is made for the few that come to one.
   Effect.catchIf(effect, isRolledBack, () => Effect.retry(effect, { while: isRolledBack, times: 7 }))

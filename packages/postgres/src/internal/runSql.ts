@@ -85,8 +85,8 @@ select (select count(*) from n) as planned,
   (select count(*) from purser.run_rows where run_id = $1::text and line > $2::integer and line <= $3::integer) as rows`
 
 /**
- * run, after line, through line. In the order of the key, in which claims lock rows too; the first line of an identity wins. Only a run of more than
- * `planPart` rows may wait for claims that wait for it: one of them is rolled back, and made again. A revision is opened by an act, never by a plan.
+ * run, after line, through line. In the order of the key, in which claims lock rows too; the first line of an identity wins. A revision is opened by an
+ * act, never by a plan.
  */
 export const planRows = plan("on conflict (charge_key) do nothing")
 
