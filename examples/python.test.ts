@@ -25,12 +25,11 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import producer
 
-class Line:
-    def ask(self, endpoint, text, timeout_ms):
-        print("@" + json.dumps(text), flush=True)
-        return json.loads(sys.stdin.readline())
+def ask(endpoint, text, timeout_ms):
+    print("@" + json.dumps(text), flush=True)
+    return json.loads(sys.stdin.readline())
 
-sys.exit(producer.main(sys.argv[2], line=Line()))
+sys.exit(producer.main(sys.argv[2], ask=ask))
 `
 
 interface Billed {
