@@ -3,52 +3,63 @@
  *
  *     pnpm bench [--quick] [--suite NAME]… [--rounds N] [--size FACTOR] [--json] [--no-write] [--pages]
  *
- * `--quick` is three rounds and smaller counts, a quarter of an hour or so in all; the full run is five rounds. `--size 0.1` takes a tenth of every count,
- * to see that a suite works; such a run is never written. `--pages` writes the pages anew from the results that are kept. A missed goal
- * is a result: the status tells only whether everything ran.
+ * `--help` says what each is. A missed goal is a result: the status tells only whether everything ran.
  */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
-import { parseArgs } from "node:util"
 import { suites } from "./suites.ts"
 import { killChildren } from "./support/children.ts"
 import { type DurableServer, withServer } from "./support/database.ts"
+import { optionsOf } from "./support/options.ts"
 import { writePage } from "./support/pages.ts"
 import { plotOf } from "./support/plot.ts"
 import { keepResults, load, machineOf, type Ran, readResults, type Results } from "./support/results.ts"
 import { sizingTable } from "./support/sizing.ts"
-import type { Bench, Suite } from "./support/Suite.ts"
+import { type Bench, roundsOf, type Suite } from "./support/Suite.ts"
 import { overview, printed, sectionOf } from "./support/tables.ts"
 
-const { values } = parseArgs({
-  options: {
-    quick: { type: "boolean", default: false },
-    suite: { type: "string", multiple: true, default: [] },
-    rounds: { type: "string" },
-    size: { type: "string", default: "1" },
-    json: { type: "boolean", default: false },
-    "no-write": { type: "boolean", default: false },
-    pages: { type: "boolean", default: false }
-  }
-})
+/** A quick run that is late begins no other suite: somebody waits for it. */
+const quickMs = 900_000
+const names = suites.map(({ name }) => name)
+const usage = `pnpm bench [options]
+
+measures all suites, and writes docs/benchmarks
+
+  --quick         three rounds and smaller counts, in about a quarter of an hour; it begins no other suite after ${quickMs / 1000} s, unless suites are named
+  --suite NAME    this suite, and others that are named so too
+  --rounds N      of each suite (5; with --quick 3); large runs of growth are made once whatever is asked for
+  --size FACTOR   so many times every count (1), to see that a suite works; other than 1 it is never written
+  --json          results to standard output as JSON, instead of tables
+  --no-write      writes nothing
+  --pages         measures nothing, and writes the pages anew from the results that are kept
+  --help
+
+suites: ${names.join(", ")}`
+
+const { complain, values } = optionsOf({
+  quick: { type: "boolean", default: false },
+  suite: { type: "string", multiple: true, default: [] },
+  rounds: { type: "string" },
+  size: { type: "string", default: "1" },
+  json: { type: "boolean", default: false },
+  "no-write": { type: "boolean", default: false },
+  pages: { type: "boolean", default: false }
+}, usage)
 const rounds = Number(values.rounds ?? (values.quick ? 3 : 5))
 const size = Number(values.size)
 const root = join(import.meta.dirname, "../..")
 const docs = join(root, "docs")
-const names = suites.map(({ name }) => name)
 const unknown = values.suite.filter((name) => !names.includes(name))
-if (unknown.length > 0 || !(rounds >= 1) || !(size > 0)) {
-  console.error(unknown.length > 0 ? `no suite ${unknown.join(", ")}; there are ${names.join(", ")}` : "--rounds and --size are numbers above 0")
-  process.exit(1)
-}
+if (unknown.length > 0) complain(`no suite ${unknown.join(", ")}; there are ${names.join(", ")}`)
+if (!(Number.isInteger(rounds) && rounds >= 1)) complain("--rounds is a whole number from 1 on")
+if (!(Number.isFinite(size) && size > 0)) complain("--size is a number above 0")
 // A signal ends the bench as its end does, with all its processes.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130))
 /** A suite that stands still ends here, and the others are run. */
-const boundMs = values.quick ? 240_000 : 3_600_000
-/** A quick run that is late begins no other suite: somebody waits for it. */
-const lastBeginMs = values.quick && values.suite.length === 0 ? 900_000 : Number.POSITIVE_INFINITY
+const boundMs = values.quick ? 80_000 * Math.max(rounds, 3) : 720_000 * Math.max(rounds, 5)
+const lastBeginMs = values.quick && values.suite.length === 0 ? quickMs : Number.POSITIVE_INFINITY
 const say = (text: string) => void process.stderr.write(`${text}\n`)
 
 const writePages = (results: Results) => {
@@ -87,9 +98,9 @@ const runSuite = async (suite: Suite, server: DurableServer, command: () => Prom
     say: (text) => say(`  ${text}`)
   }
   say(`${suite.name}: ${suite.title}`)
-  const about = { title: suite.title, startedAt: new Date().toISOString(), mode: values.quick ? "quick" as const : "full" as const, rounds, loadBefore: load(), machine: machineOf(server.version) }
+  const about = { title: suite.title, startedAt: new Date().toISOString(), mode: values.quick ? "quick" as const : "full" as const, loadBefore: load(), machine: machineOf(server.version) }
   const beganMs = performance.now()
-  const end = (rest: Pick<Ran, "found" | "failed">): Ran => ({ ...about, tookSeconds: Math.round((performance.now() - beganMs) / 100) / 10, ...rest })
+  const end = (rest: Pick<Ran, "found" | "failed">): Ran => ({ ...about, tookSeconds: Math.round((performance.now() - beganMs) / 100) / 10, ...rest, rounds: roundsOf(rest.found) ?? rounds })
   return within(suite.run(bench)).then(
     (found) => end({ found, failed: undefined }),
     (error: unknown) => end({ found: undefined, failed: error instanceof Error ? error.message : String(error) })

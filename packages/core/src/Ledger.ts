@@ -102,9 +102,12 @@ export interface SettleInput {
   readonly nextAttemptAfterMs?: number | null
 }
 
-/** `Settled`: recorded now. `Recorded`: this or another outcome stood there already. `LeaseLost`: nothing was changed. */
+/**
+ * `Settled`: recorded now; `late` where the lease was no longer the caller's, so that the charge's room under the cap may have been given back
+ * meanwhile. `Recorded`: this or another outcome stood there already. `LeaseLost`: nothing was changed.
+ */
 export type SettleAnswer =
-  | { readonly _tag: "Settled"; readonly outcome: ChargeOutcome }
+  | { readonly _tag: "Settled"; readonly outcome: ChargeOutcome; readonly late?: true }
   | { readonly _tag: "Recorded"; readonly outcome: ChargeOutcome }
   | { readonly _tag: "LeaseLost" }
 
@@ -197,8 +200,8 @@ export class Ledger extends Context.Service<Ledger, {
   readonly settle: (input: SettleInput) => Effect.Effect<SettleAnswer, LedgerError>
   /** Makes the lease last its full time again, or as long as it lasts anyway; false when it is lost. */
   readonly extend: (lease: Lease) => Effect.Effect<boolean, LedgerError>
-  /** Gives the charge back unsettled; anyone may take it up after `retryAfterMs`. Changes nothing when the lease is lost. */
-  readonly handBack: (lease: Lease, retryAfterMs: number, detail: string) => Effect.Effect<void, LedgerError>
+  /** Gives the charge back unsettled; anyone may take it up after `retryAfterMs`. False, and nothing is changed, when the lease is lost. */
+  readonly handBack: (lease: Lease, retryAfterMs: number, detail: string) => Effect.Effect<boolean, LedgerError>
   /** Next generation, without a payment object; false when the row is no longer ours or has moved on. */
   readonly renew: (input: RenewInput) => Effect.Effect<boolean, LedgerError>
   /** Marks a charge whose object at the processor does not match; no claim takes it until a person clears it. */

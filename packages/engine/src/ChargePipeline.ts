@@ -8,7 +8,7 @@ import {
   type LedgerErrorReason, Money, movedNothing, noFault, type PipelineError, Rejected, type SettleAnswer, SpendCap,
   type GatewayPayment, Tracing
 } from "@purser/core"
-import { Cause, Clock, type Config, Context, Effect, Fiber, Layer, Metric, Option, Result } from "effect"
+import { Clock, type Config, Context, Effect, Fiber, Layer, Metric, Option, Result } from "effect"
 import { nextAttemptAfterMs } from "./DunningPolicy.ts"
 import { EngineMetrics, stateWord } from "./EngineMetrics.ts"
 import { knowsOurKey, noteForeignKey, refusalOf, unclaimed } from "./internal/admission.ts"
@@ -18,11 +18,13 @@ import { guardGateway } from "./internal/gate.ts"
 import { type ConfirmTries, ConfirmTry, confirmUntilKnown, look, obtain, Order, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
 import { makeInWork } from "./internal/inWork.ts"
 import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
+import { makeLeave } from "./internal/leave.ts"
 import { Fact, holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
 import { Begun, extrasOf, nothingBegun, passBegun, Standing } from "./internal/standing.ts"
 import { makeSteps, said } from "./internal/steps.ts"
 import { notingKey, underItsRun } from "./internal/underItsRun.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
+import type { TakenOver } from "./TakenOver.ts"
 
 const generationsMax = 5
 const succeededCharges = EngineMetrics.charges.of(stateWord("Succeeded"))
@@ -31,8 +33,8 @@ const succeededCharges = EngineMetrics.charges.of(stateWord("Succeeded"))
 export class ChargePipeline extends Context.Service<ChargePipeline, {
   /** Takes a request from claim to outcome. A repeated delivery gets the recorded outcome, or waits for the one in work here. */
   readonly charge: (request: ChargeRequest) => Effect.Effect<ChargeOutcome, PipelineError>
-  /** Goes on with a charge that the caller has taken over. */
-  readonly resume: (charge: ClaimedCharge) => Effect.Effect<ChargeOutcome, PipelineError>
+  /** Goes on with a charge that the caller has taken over, just now unless `taken` says more. */
+  readonly resume: (charge: ClaimedCharge, taken?: TakenOver) => Effect.Effect<ChargeOutcome, PipelineError>
   /** Gives back the room of charges that moved no money, where an earlier attempt to do so was cut short; answers how many. */
   readonly releaseDue: (limit: number) => Effect.Effect<number, PipelineError>
   /** Gives back room that the caller took for a charge which others have settled unpaid: nobody else would return it. */
@@ -84,7 +86,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           ? Effect.flatMap(nextAttemptAfterMs(settings.dunning, charge.attempt, outcome), (afterMs) => ledger.settle({ ...fact, nextAttemptAfterMs: afterMs }))
           : ledger.settle(fact)
         return Effect.flatMap(stepNow("settle", retryAfterFailure(asked, patience)), (answer) => {
-          if (!isQuiet || answer._tag !== "Settled" || outcome._tag !== "Succeeded" || charge.resumed) return settled(charge, outcome, answer)
+          if (!isQuiet || answer._tag !== "Settled" || outcome._tag !== "Succeeded" || charge.resumed || answer.late) return settled(charge, outcome, answer)
           succeededCharges.updateUnsafe(1, Fiber.getCurrent()!.context)
           return Effect.succeed(answer.outcome)
         })
@@ -105,7 +107,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
             yield* release(chargeKey, charge.attempt).pipe(
               Effect.catch((error) => Effect.logWarning(`room under the cap is given back later: ${error.message}`))
             )
-          } else if (outcome._tag === "Succeeded" && charge.resumed) yield* holdRoom(charge)
+          } else if (outcome._tag === "Succeeded" && (charge.resumed || answer.late)) yield* holdRoom(charge)
         }
         return answer.outcome
       })
@@ -329,8 +331,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
             Effect.catch((error) => Effect.logWarning(`orphan ${payment.id} is left unconfirmed: ${error.message}`))
           )
 
-      const goOn = (charge: ClaimedCharge, { hasRoom, unsent }: Begun): Effect.Effect<ChargeOutcome, PipelineError> => {
-        const at = new Standing(charge, clock.currentTimeMillisUnsafe(), hasRoom, holdLease(charge), gateway)
+      const goOn = (charge: ClaimedCharge, askedAtMs: number, { hasRoom, unsent }: Begun): Effect.Effect<ChargeOutcome, PipelineError> => {
+        const at = new Standing(charge, askedAtMs, hasRoom, holdLease(charge), gateway)
         const id = charge.paymentIntentId
         if (id === null) return catchRefusal(charge, null, fromClaimed(charge, at))
         if (unsent !== undefined) return decide(charge, unsent, at)
@@ -338,18 +340,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return catchRefusal(charge, id, Effect.flatMap(step("look", look(at.gateway, settings, charge, id)), (payment) => decide(charge, payment, at)))
       }
 
-      /** Unsettled for now: others may go on after a while, and at once when this worker is being stopped. */
-      const leave = (charge: ClaimedCharge, cause: Cause.Cause<PipelineError>): Effect.Effect<void> | undefined => {
-        if (Cause.hasInterrupts(cause)) return Effect.ignore(ledger.handBack(charge.lease, 0, "the worker was stopped"))
-        const failed = Cause.findError(cause)
-        if (Result.isFailure(failed)) return undefined
-        return Effect.ignore(failed.success._tag === "LedgerError" ? releaseLate(charge) : ledger.handBack(charge.lease, settings.handBackMs, failed.success.message))
-      }
-
-      const proceed = (charge: ClaimedCharge, begun: Begun = nothingBegun): Effect.Effect<ChargeOutcome, PipelineError> =>
+      const leave = makeLeave(ledger, settings.handBackMs, releaseLate)
+      const proceed = (charge: ClaimedCharge, askedAtMs: number, begun: Begun): Effect.Effect<ChargeOutcome, PipelineError> =>
         notingKey(
           charge.lease.chargeKey,
-          () => isQuiet ? goOn(charge, begun) : Effect.andThen(passBegun(fault, charge.lease.chargeKey, begun), Effect.suspend(() => goOn(charge, begun))),
+          () => isQuiet ? goOn(charge, askedAtMs, begun) : Effect.andThen(passBegun(fault, charge.lease.chargeKey, begun), Effect.suspend(() => goOn(charge, askedAtMs, begun))),
           (cause) => leave(charge, cause)
         )
 
@@ -362,11 +357,12 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       /** A name that is older than its claim, since charging was paused meanwhile, is looked for from earlier on. */
       const claimAndProceed = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): Effect.Effect<ChargeOutcome, PipelineError> => {
         const unsent = unsentOf(request, chargeKey, nowMs)
+        const askedAtMs = clock.currentTimeMillisUnsafe()
         const claimed = Effect.flatMap(stepNow("claim", ledger.claim(request, settings.worker, extrasOf(request, oneStore, unsent))), (answer) => {
           if (answer._tag !== "Claimed") return unclaimed(chargeKey, answer)
           const { charge, hasRoom = false } = answer
           // A charge that was attached before says so by being resumed.
-          return proceed(charge, new Begun(hasRoom, charge.state === "attached" && !charge.resumed ? unsent : undefined))
+          return proceed(charge, askedAtMs, new Begun(hasRoom, charge.state === "attached" && !charge.resumed ? unsent : undefined))
         })
         return isQuiet ? claimed : Effect.andThen(fault("before-claim", chargeKey), claimed)
       }
@@ -383,7 +379,11 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
       return ChargePipeline.of({
         charge,
-        resume: (claimed) => Tracing.traced("ChargePipeline.resume", underItsRun(claimed.request, proceed(claimed)), Tracing.ofCharge(claimed.request), said),
+        resume: (claimed, taken) => {
+          const askedAtMs = taken?.askedAtMs ?? clock.currentTimeMillisUnsafe()
+          const resumed = Tracing.traced("ChargePipeline.resume", underItsRun(claimed.request, Effect.suspend(() => proceed(claimed, askedAtMs, nothingBegun))), Tracing.ofCharge(claimed.request), said)
+          return taken === undefined ? resumed : holdLease(claimed)(taken.turn(resumed))
+        },
         releaseDue: Effect.fnUntraced(function*(limit) {
           const due = yield* ledger.releaseDue(limit)
           yield* Effect.forEach(due, ({ attempt, chargeKey }) => release(chargeKey, attempt), { concurrency: 64, discard: true })

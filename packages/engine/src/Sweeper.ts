@@ -3,7 +3,7 @@
  * process may run one, any number of them at once; the ledger gives each row to one of them.
  */
 import { type ChargeGateway, ChargePause, Ledger, type LedgerError, type PipelineError, type SpendCap, Tracing } from "@purser/core"
-import { Config, Context, Duration, Effect, Layer, Metric, Option, Result } from "effect"
+import { Clock, Config, Context, Duration, Effect, Layer, Metric, Option, Result, Semaphore } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
 import { EngineMetrics } from "./EngineMetrics.ts"
 import { boundedInt } from "./internal/boundedInt.ts"
@@ -45,9 +45,11 @@ export class Sweeper extends Context.Service<Sweeper, {
       const worker = `${(Option.isSome(given) ? given.value : yield* PipelineOptions.fromConfig).worker}/sweeper`
 
       const takeBatch: Effect.Effect<{ readonly taken: number; readonly settled: number }, LedgerError> = Effect.gen(function*() {
+        const askedAtMs = yield* Clock.currentTimeMillis
         const taken = yield* ledger.takeExpired(worker, batch)
+        const gate = yield* Semaphore.make(concurrency)
         const results = yield* Effect.forEach(taken, (charge) =>
-          Effect.result(pipeline.resume(charge)).pipe(
+          Effect.result(pipeline.resume(charge, { askedAtMs, turn: (work) => gate.withPermit(work) })).pipe(
             Effect.tap((result) =>
               Metric.update(EngineMetrics.swept.of(Result.isFailure(result) ? "unsettled" : "settled"), 1).pipe(Effect.andThen(
                 Result.isFailure(result)
@@ -55,7 +57,7 @@ export class Sweeper extends Context.Service<Sweeper, {
                   : Effect.void
               ))
             )
-          ), { concurrency })
+          ), { concurrency: "unbounded" })
         return { taken: taken.length, settled: results.filter(Result.isSuccess).length }
       })
 

@@ -134,7 +134,21 @@ describe("room under the cap", () => {
   it.effect("that cannot be asked for leaves the charge to others after a while", () => Effect.gen(function*() {
     const unable = capError(new CapUnavailable({ operation: "reserve", detail: "stopped" }))
     const { all } = yield* charged({ cap: { reserve: () => Effect.fail(unable) } })
-    assert.deepStrictEqual(all, [`CapUnavailable: ${unable.message}`, claim, reserve, `hand back 7000 ${unable.message}`])
+    const left = [claim, reserve, `hand back 7000 ${unable.message}`]
+    assert.deepStrictEqual(all, [`CapUnavailable: ${unable.message}`, ...left])
+    // It may have been taken all the same, after another holder had settled the charge unpaid and given its room back.
+    const lostTo = (outcome: ChargeOutcome | null): Script => ({
+      cap: { reserve: () => Effect.fail(unable) }, ledger: { handBack: () => Effect.succeed(false), find: () => Effect.succeed({ chargeKey, attempt: 1, outcome } as never) }
+    })
+    assert.deepStrictEqual((yield* charged(lostTo(declined))).asked, [...left, "find row", "release 1", "mark released 1"])
+    assert.deepStrictEqual((yield* charged(lostTo(null))).asked, [...left, "find row"])
+    const stopped = scripted({ ...lostTo(declined), cap: { reserve: () => Effect.never } })
+    yield* Effect.gen(function*() {
+      const fiber = yield* Effect.forkChild((yield* ChargePipeline).charge(request))
+      yield* Effect.yieldNow
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(stopped.asked, [claim, reserve, "hand back 0 the worker was stopped", "find row", "release 1", "mark released 1"])
+    }).pipe(Effect.provide(stopped.layer))
   }))
 
   it.effect("is given back after a decline, or later when the store is away just then, of each that is due", () => Effect.gen(function*() {
@@ -162,6 +176,10 @@ describe("room under the cap", () => {
     const unable = capError(new CapMissing({ billingPeriod: "2026-07", currency: "usd" }))
     assert.deepStrictEqual(yield* late({ reserveByForce: () => Effect.fail(unable) }), [steps, [`Error a payment holds no room under the cap: ${unable.message}`], 0])
     assert.deepStrictEqual((yield* resumed(attached(), { gateway: shows(payment({ status: "processing" })) })).asked.slice(1), ["settle 1 pi_1 Processing"])
+    // By a first holder too, where the ledger says that the lease was another's by then.
+    const first: Script = { ledger: { settle: ({ outcome }) => Effect.succeed({ _tag: "Settled", outcome, late: true }) } }
+    assert.deepStrictEqual((yield* charged(first)).asked.slice(-2), steps)
+    assert.deepStrictEqual((yield* charged({ ...first, watched: true })).asked.slice(-3), [steps[0], "(after-settle)", steps[1]])
   }))
 })
 
@@ -266,8 +284,30 @@ describe("a confirm", () => {
     assert.deepStrictEqual(late.asked.slice(late.asked.indexOf("attach 1 pi_1 pm_1")), ["attach 1 pi_1 pm_1", reserve, "extend", ...ended.slice(1)])
     const gone = yield* charged(slow(false, "700 millis"))
     assert.deepStrictEqual([gone.end, gone.asked.slice(-2)], [lost("confirm"), ["extend", "find row"]])
+    // An answer that comes late, as that of a statement which waited for a lock, is no younger lease.
+    const waited = yield* charged({ ledger: { claim: () => Effect.as(TestClock.adjust("700 millis"), { _tag: "Claimed" as const, charge: charge() }) } })
+    assert.deepStrictEqual(waited.asked.slice(-4), [ended[0], reserve, "extend", ...ended.slice(1)].slice(-4))
     const watched = yield* charged({ ...slow(true, "700 millis"), watched: true })
     assert.deepStrictEqual(watched.asked.slice(-6), ["extend", "(before-confirm)", "confirm pi_1 1 pm_1", "(after-confirm)", "settle 1 pi_1 Succeeded", "(after-settle)"])
+  }))
+
+  it.effect("of a charge that was taken over holds the lease until it is its turn, and asks for it again where it is old", () => Effect.gen(function*() {
+    const turns = (askedAtMs: number, waits: string): Effect.Effect<ReadonlyArray<string>> => {
+      const { asked, layer } = scripted({ gateway: shows(payment()) })
+      return Effect.gen(function*() {
+        const pipeline = yield* ChargePipeline
+        const fiber = yield* Effect.forkChild(pipeline.resume(attached(), { askedAtMs, turn: (work) => Effect.andThen(Effect.sleep(waits as "1 second"), work) }))
+        yield* TestClock.adjust(waits as "1 second")
+        yield* Fiber.join(fiber)
+        return asked
+      }).pipe(Effect.provide(layer), Effect.orDie)
+    }
+    yield* TestClock.setTime(10_000)
+    const own = ["look pi_1", reserve, "confirm pi_1 1 pm_1", "settle 1 pi_1 Succeeded", "reserve by force 1 1999"]
+    assert.deepStrictEqual(yield* turns(10_000, "300 millis"), own)
+    const old = ["look pi_1", reserve, "extend", ...own.slice(2)]
+    assert.deepStrictEqual(yield* turns(9_000, "300 millis"), old)
+    assert.deepStrictEqual(yield* turns(10_600, "700 millis"), ["extend", "extend", ...old])
   }))
 
   it.effect("without an answer is followed by a look, and repeated where the object is unpaid", () => Effect.gen(function*() {

@@ -50,13 +50,13 @@ const sweeper = (plan: Plan) => {
   }))).pipe(Layer.provide(Ledger.layerMemory))
   const pipeline = Layer.succeed(ChargePipeline, ChargePipeline.of({
     charge: () => Effect.die("not asked"),
-    resume: ({ lease, request }) => Effect.gen(function*() {
+    resume: ({ lease, request }, taken) => taken!.turn(Effect.gen(function*() {
       asked.push(`resume ${request.customerId} beside ${working++}`)
       yield* Effect.ensuring(Effect.sleep(10), Effect.sync(() => void (working -= 1)))
       return request.customerId.startsWith("bad")
         ? yield* ledgerError(new LeaseLost({ operation: "settle" }))
         : new Succeeded({ chargeKey: lease.chargeKey, alreadySettled: false, paymentIntentId: "pi_1", chargeId: null, amountReceivedMinor: 1999 })
-    }),
+    })),
     releaseDue: (limit) => Effect.sync(() => {
       asked.push(`release ${limit}`)
       return plan.rooms?.shift() ?? 0

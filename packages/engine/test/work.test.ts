@@ -201,7 +201,7 @@ describe("one run of the steps", () => {
     const bare = new Standing(charge, 5000, false, hold, gateway)
     assert.deepStrictEqual([5000, 5499, 5500, 9000].map((nowMs) => bare.isFresh(nowMs)), [true, true, false, false])
     const roomy = bare.withRoom()
-    assert.deepStrictEqual([roomy.hasRoom, roomy.charge, roomy.takenAtMs, roomy.hold], [true, charge, 5000, hold])
+    assert.deepStrictEqual([roomy.hasRoom, roomy.charge, roomy.askedAtMs, roomy.hold], [true, charge, 5000, hold])
     assert.strictEqual(roomy.withRoom(), roomy)
     assert.strictEqual(roomy.gateway, roomy.gateway)
   })

@@ -128,7 +128,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     attach,
     settle,
     extend,
-    handBack: (lease, retryAfterMs, detail) => Effect.asVoid(handBack({ lease, retryAfterMs, detail })),
+    handBack: (lease, retryAfterMs, detail) => handBack({ lease, retryAfterMs, detail }),
     markReleased: (chargeKey, attempt) => Effect.asVoid(markReleased({ chargeKey, attempt })),
     renew: ({ generation, lease, paymentIntentId }) =>
       query(

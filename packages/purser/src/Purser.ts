@@ -39,7 +39,7 @@ const keptPipeline = ({ keep }: InWork) =>
     return ChargePipeline.of({
       ...pipeline,
       charge: (request) => stopped(pipeline.charge(request)),
-      resume: (charge) => stopped(pipeline.resume(charge))
+      resume: (charge, taken) => stopped(pipeline.resume(charge, taken))
     })
   })).pipe(Layer.provide(ChargePipeline.layer))
 

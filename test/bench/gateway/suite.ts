@@ -1,6 +1,6 @@
 /** The two-step gateway beside the two calls alone, at the simulator. */
 import { beside, openSide, startServer } from "../support/children.ts"
-import { cpuMsOf } from "../support/database.ts"
+import { cpuMsOf } from "../support/processes.ts"
 import type { Worked } from "../support/side.ts"
 import { inTurns, ratios, type Suite } from "../support/Suite.ts"
 import { spread } from "../support/spread.ts"

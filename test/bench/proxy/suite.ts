@@ -5,7 +5,7 @@
 import { mkdtempSync } from "node:fs"
 import { join } from "node:path"
 import { beside, runNode, type Server, startServer } from "../support/children.ts"
-import { cpuMsOf } from "../support/database.ts"
+import { cpuMsOf } from "../support/processes.ts"
 import { type Bench, type Figure, type Goal, inTurns, type Suite } from "../support/Suite.ts"
 import { quantile } from "../support/spread.ts"
 import { full, steady, type Target, targetAt, warm } from "./load.ts"

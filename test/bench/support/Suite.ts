@@ -43,6 +43,10 @@ export interface Found {
   readonly goals: ReadonlyArray<Goal>
 }
 
+/** How many rounds a suite has made, which may be others than were asked for: its figures have a value of each. */
+export const roundsOf = (found: Found | undefined): number | undefined =>
+  found === undefined || found.figures.length === 0 ? undefined : Math.max(...found.figures.map(({ values }) => values.length))
+
 /** What a suite is given. */
 export interface Bench {
   readonly quick: boolean

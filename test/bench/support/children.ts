@@ -2,6 +2,7 @@
 import { type ChildProcess, fork, spawn } from "node:child_process"
 import { createServer } from "node:net"
 import { fileURLToPath } from "node:url"
+import { peakRssMbOf, statOf } from "./processes.ts"
 
 const children = new Set<ChildProcess>()
 process.on("exit", () => children.forEach((child) => void child.kill("SIGKILL")))
@@ -97,18 +98,44 @@ export const startServer = (args: ReadonlyArray<string>, ready: RegExp, env: Rea
     child.once("close", (code) => reject(new Error(`${args[0]} ended with ${code}: ${said.slice(-2000)}`)))
   })
 
-/** A program's whole run: what it said, and how long it took from its start to its end. */
+const cpuMsOfEnded = () => statOf("self")?.cpuMsOfEnded ?? Number.NaN
+
+/** A program's whole run. */
+export interface ProgramRun {
+  readonly said: string
+  /** From its start to its end. */
+  readonly tookMs: number
+  /** Its processor time, and that of every other child of the bench that ended meanwhile: there should be none. */
+  readonly cpuMs: number
+  /** As it was seen some milliseconds before its end; not a number where it was over sooner. */
+  readonly peakRssMb: number
+}
+
+/** Runs a program to its end. */
 export const runProgram = (file: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, cwd?: string) =>
-  new Promise<{ readonly said: string; readonly tookMs: number }>((resolve, reject) => {
+  new Promise<ProgramRun>((resolve, reject) => {
+    const cpuMsBefore = cpuMsOfEnded()
     const beganMs = performance.now()
     const child = kept(spawn(file, args, { env: { ...cleanEnv(), ...env }, stdio: ["ignore", "pipe", "pipe"], ...(cwd === undefined ? {} : { cwd }) }))
+    // What a process had at the most can only be read while it is there, and only grows.
+    let peakRssMb = Number.NaN
+    const watch = setInterval(() => {
+      const seenMb = peakRssMbOf(child.pid!)
+      if (seenMb > 0) peakRssMb = seenMb
+    }, 20)
     let said = ""
     let complained = ""
     child.stdout.on("data", (data) => said += String(data))
     child.stderr.on("data", (data) => complained += String(data))
-    child.once("error", reject)
-    child.once("close", (code) =>
-      code === 0 ? resolve({ said, tookMs: performance.now() - beganMs }) : reject(new Error(`${file} ${args.join(" ")} ended with ${code}: ${complained.slice(-2000)}${said.slice(-500)}`)))
+    child.once("error", (error) => {
+      clearInterval(watch)
+      reject(error)
+    })
+    child.once("close", (code) => {
+      clearInterval(watch)
+      if (code === 0) resolve({ said, tookMs: performance.now() - beganMs, cpuMs: cpuMsOfEnded() - cpuMsBefore, peakRssMb })
+      else reject(new Error(`${file} ${args.join(" ")} ended with ${code}: ${complained.slice(-2000)}${said.slice(-500)}`))
+    })
   })
 
 /** The same of a Node program. */

@@ -1,35 +1,18 @@
 /** The PostgreSQL of the comparisons, with fsync as a server for data has it, and what it counts itself. */
 import { EmbeddedPostgres } from "@purser/postgres/EmbeddedPostgres"
 import { Effect, Redacted } from "effect"
-import { readdirSync, readFileSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import pg from "pg"
+import { statOf } from "./processes.ts"
 import type { Cost } from "./Suite.ts"
-
-interface Stat {
-  readonly parent: number
-  readonly ticks: number
-  readonly ticksOfEnded: number
-}
-
-const statOf = (pid: string): Stat | undefined => {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
-    return { parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]), ticksOfEnded: Number(fields[13]) + Number(fields[14]) }
-  } catch {
-    return undefined
-  }
-}
-
-/** Processor time in ms of one process; not a number where there is no /proc. */
-export const cpuMsOf = (pid: number): number => (statOf(String(pid))?.ticks ?? Number.NaN) * 10
 
 /** Processor time in ms of a server: of its processes, and of those that have ended. */
 const databaseCpuMs = (backendPid: number): number => {
-  const postmaster = statOf(String(backendPid))?.parent
+  const postmaster = statOf(backendPid)?.parent
   if (postmaster === undefined) return Number.NaN
-  const own = statOf(String(postmaster))!
-  const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(statOf).filter((stat) => stat?.parent === postmaster)
-  return (own.ticks + own.ticksOfEnded + children.reduce((sum, stat) => sum + stat!.ticks, 0)) * 10
+  const own = statOf(postmaster)!
+  const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((name) => statOf(Number(name))).filter((stat) => stat?.parent === postmaster)
+  return own.cpuMs + own.cpuMsOfEnded + children.reduce((sum, stat) => sum + stat!.cpuMs, 0)
 }
 
 interface Counted {

@@ -24,6 +24,7 @@ export interface Ran {
   readonly startedAt: string
   readonly tookSeconds: number
   readonly mode: "quick" | "full"
+  /** As many as the suite made; as were asked for, where it did not come to its end. */
   readonly rounds: number
   /** Programs that wanted a core in the minute before, as the system counts them: what else was going on. */
   readonly loadBefore: number

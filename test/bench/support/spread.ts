@@ -23,4 +23,10 @@ export const figure = (value: number): string => {
   return size >= 100 ? Math.round(value).toLocaleString("en-GB") : value.toFixed(size >= 10 ? 1 : 2)
 }
 
+/** What one job costs, often a small part of one: three digits that tell something, 1,327, 67.3, 0.0267. */
+export const costFigure = (value: number): string => {
+  const size = Math.abs(value)
+  return size === 0 ? "0" : size < 100 ? value.toPrecision(3) : figure(value)
+}
+
 export const shown = ({ max, median, min }: Spread): string => `${figure(median)} (${figure(min)}–${figure(max)})`

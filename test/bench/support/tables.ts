@@ -1,7 +1,7 @@
 /** Results as text: for a terminal, and as the tables of a page. Both are made of what was kept, so that they say the same. */
-import { type Cost, type Figure, type Goal, isMet } from "./Suite.ts"
+import { type Cost, type Figure, type Goal, isMet, roundsOf } from "./Suite.ts"
 import type { Results, Ran } from "./results.ts"
-import { figure, shown, spread } from "./spread.ts"
+import { costFigure, shown, spread } from "./spread.ts"
 
 const sign = (goal: Goal): string => "atLeast" in goal.wanted ? `≥ ${goal.wanted.atLeast}` : `≤ ${goal.wanted.atMost}`
 
@@ -17,7 +17,7 @@ const costs: ReadonlyArray<readonly [field: keyof Cost, title: string]> = [
 
 const costOf = ({ cost }: Figure, field: keyof Cost): string => {
   const known = (cost ?? []).map((one) => one[field]).filter((value) => value !== undefined && value !== null)
-  return known.length === 0 ? "" : figure(spread(known).median)
+  return known.length === 0 ? "" : costFigure(spread(known).median)
 }
 
 const row = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
@@ -41,9 +41,11 @@ export const figuresTable = ({ found }: Ran): string => {
 }
 
 /** When and where a suite ran, in a sentence. */
-export const circumstances = ({ loadBefore, machine, mode, rounds, startedAt, tookSeconds }: Ran): string =>
-  `${startedAt.slice(0, 16).replace("T", " ")} UTC, revision ${machine.revision}, ${mode} mode, ${rounds} rounds in ${Math.round(tookSeconds)} s, load ${loadBefore} before; ${machine.cores} cores (${machine.cpu}), ` +
-  `${Math.round(machine.memoryMb / 1024)} GB, ${machine.system}, Node ${machine.node}, PostgreSQL ${machine.postgres}`
+export const circumstances = ({ found, loadBefore, machine, mode, rounds: asked, startedAt, tookSeconds }: Ran): string => {
+  const rounds = roundsOf(found) ?? asked
+  return `${startedAt.slice(0, 16).replace("T", " ")} UTC, revision ${machine.revision}, ${mode} mode, ${rounds} ${rounds === 1 ? "round" : "rounds"} in ${Math.round(tookSeconds)} s, load ${loadBefore} before; ` +
+    `${machine.cores} cores (${machine.cpu}), ${Math.round(machine.memoryMb / 1024)} GB, ${machine.system}, Node ${machine.node}, PostgreSQL ${machine.postgres}`
+}
 
 /** One suite as a part of a page. */
 export const sectionOf = (name: string, ran: Ran): string =>

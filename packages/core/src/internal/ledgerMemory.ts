@@ -194,7 +194,7 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
       row.nextAttemptAtMs = afterMs === null ? null : now() + afterMs
       const isLate = success && (from === "declined" || from === "rejected" || from === "canceled")
       move(row, to, input.lease.worker, isLate ? `late success after ${from}` : "detail" in input.outcome ? input.outcome.detail : null)
-      return { _tag: "Settled", outcome: input.outcome }
+      return ours ? { _tag: "Settled", outcome: input.outcome } : { _tag: "Settled", outcome: input.outcome, late: true }
     })
 
   const service: Ledger["Service"] = {
@@ -228,9 +228,10 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
     handBack: (lease, retryAfterMs, detail) =>
       Effect.sync(() => {
         const row = rows.get(lease.chargeKey)
-        if (!holds(row, lease)) return
+        if (!holds(row, lease)) return false
         row.leaseUntilMs = now() + retryAfterMs
         record(row, now(), lease.worker, detail)
+        return true
       }),
     renew: (input) =>
       Effect.sync(() => {

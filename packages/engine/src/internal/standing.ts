@@ -51,8 +51,8 @@ export const extrasOf = ({ paymentMethod }: ChargeRequest, room: boolean, unsent
 /** One run of the steps. */
 export class Standing {
   readonly charge: ClaimedCharge
-  /** When its lease was taken, by this process's clock. */
-  readonly takenAtMs: number
+  /** When its lease was asked for, by this process's clock. The lease may have begun then: an answer comes later, as that of a statement which waits for a lock. */
+  readonly askedAtMs: number
   /** Whether it took the room of this attempt itself, and has held the lease since. */
   readonly hasRoom: boolean
   /** Holds its lease during a wait. */
@@ -60,9 +60,9 @@ export class Standing {
   private readonly all: ChargeGateway["Service"]
   private made: ChargeGateway["Service"] | undefined
 
-  constructor(charge: ClaimedCharge, takenAtMs: number, hasRoom: boolean, hold: ReturnType<HoldLease>, all: ChargeGateway["Service"]) {
+  constructor(charge: ClaimedCharge, askedAtMs: number, hasRoom: boolean, hold: ReturnType<HoldLease>, all: ChargeGateway["Service"]) {
     this.charge = charge
-    this.takenAtMs = takenAtMs
+    this.askedAtMs = askedAtMs
     this.hasRoom = hasRoom
     this.hold = hold
     this.all = all
@@ -75,11 +75,11 @@ export class Standing {
 
   /** The same run with room. */
   withRoom(): Standing {
-    return this.hasRoom ? this : new Standing(this.charge, this.takenAtMs, true, this.hold, this.all)
+    return this.hasRoom ? this : new Standing(this.charge, this.askedAtMs, true, this.hold, this.all)
   }
 
   /** No other can have taken the charge over yet. */
   isFresh(nowMs: number): boolean {
-    return nowMs - this.takenAtMs < this.charge.leaseLeftMs / 2
+    return nowMs - this.askedAtMs < this.charge.leaseLeftMs / 2
   }
 }

@@ -70,7 +70,7 @@ export const scripted = ({ cap = {}, gateway = {}, ledger = {}, pause, settings 
         attach: () => Effect.succeed({ _tag: "Attached" }),
         settle: ({ outcome }) => Effect.succeed({ _tag: "Settled", outcome }),
         extend: () => Effect.succeed(true),
-        handBack: () => Effect.void,
+        handBack: () => Effect.succeed(true),
         markReleased: () => Effect.void,
         renew: () => Effect.succeed(true),
         quarantine: () => Effect.void,

@@ -273,14 +273,14 @@ const SettledRow = Schema.Struct({
   ...outcomeFields
 })
 /** Nearly every row: of what it says no more is read. */
-const MovedRow = Schema.Struct({ charge_key: ChargeKey, verdict: Schema.Literal("moves") })
+const MovedRow = Schema.Struct({ charge_key: ChargeKey, verdict: Schema.Literal("moves"), ours: Schema.Boolean })
 const decodeSettled = decodeRows(Schema.Union([MovedRow, SettledRow]))
 
 const settleAnswer = (row: typeof MovedRow.Type | typeof SettledRow.Type, input: SettleInput): SettleAnswer | undefined => {
   const recorded = (outcome: ChargeOutcome | null): SettleAnswer | undefined => outcome === null ? undefined : { _tag: "Recorded", outcome }
   switch (row.verdict) {
     case "moves":
-      return { _tag: "Settled", outcome: input.outcome }
+      return row.ours ? { _tag: "Settled", outcome: input.outcome } : { _tag: "Settled", outcome: input.outcome, late: true }
     case "polls":
     case "recorded":
       return recorded(outcomeOf(row.charge_key, row.state, row))

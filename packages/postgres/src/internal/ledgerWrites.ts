@@ -258,7 +258,8 @@ f as materialized (
         then case when c.state = 'processing' and i.state = 'processing' then 'polls' else 'moves' end
       when c.state in ${open} then 'lost'
       else 'recorded'
-    end as verdict
+    end as verdict,
+    c.lease_epoch = i.epoch and c.attempt = i.attempt and c.state in ${held} as ours
   from i ${probe}
 ),
 u as (
@@ -285,7 +286,7 @@ e as (${
 g as (${writePage("u")})
 select f.charge_key,
   case when u.charge_key is not null then f.verdict when f.verdict in ('moves', 'polls') then 'again' else f.verdict end as verdict,
-  f.kept_state as state, f.outcome_payment_intent_id, f.kept_charge_id as charge_id, f.kept_received as received_minor,
+  f.ours, f.kept_state as state, f.outcome_payment_intent_id, f.kept_charge_id as charge_id, f.kept_received as received_minor,
   f.outcome_code, f.outcome_decline_code, f.outcome_detail, f.outcome_advice_code, f.declined_charge_id
 from f left join u on u.charge_key = f.charge_key`
 

@@ -107,6 +107,11 @@ begin
         where c.namespace = cap.namespace and c.billing_period = cap.billing_period and c.currency = cap.currency;
     end if;
   end loop;
+
+  -- Whoever took the charge over may have settled it unpaid, and given its room back, before this: then a sweep gives it back once more.
+  update purser.charges c set release_due = true
+    from unnest(keys, attempts) as u(k, a)
+    where ${few} and c.charge_key = u.k and c.state in ('declined', 'rejected', 'canceled') and c.attempt >= u.a and not c.release_due;
 end $$`
 
 const release = `create function purser.release(keys text[], attempts integer[]) returns void
@@ -123,6 +128,8 @@ begin
     delete from purser.cap_reservations r
     using (select distinct on (k) k, a as attempt from unnest(keys, attempts) as u(k, a) where ${few} order by k, a desc) w
     where r.charge_key = w.k and r.attempt <= w.attempt
+      -- Paid after all, and its room taken again, since it was found to be unpaid.
+      and not exists (select 1 from purser.charges c where c.charge_key = w.k and c.state = 'succeeded')
     returning r.namespace, r.billing_period, r.currency, r.amount_minor
   ), sums as (
     select g.namespace, g.billing_period, g.currency, sum(g.amount_minor)::bigint as amount_minor, count(*) as reservations
