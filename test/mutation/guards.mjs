@@ -193,7 +193,7 @@ export const guards = [
     close: [" and not closed"],
     reopen: [[" and closed\n", "\n"]]
   }),
-  ...of("migrations/0003_create_cap_functions.ts", [locked, suite("PgSpendCap"), suite("claimWithRoom")], {
+  ...of("migrations/0003_create_cap_functions.ts", [locked, suite("PgSpendCap"), suite("claimWithRoom"), suite("lateRoom")], {
     reserve: [
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;"],
       [" and r.attempt < w.attempt", "", "the greatest of both is written"],
@@ -202,11 +202,14 @@ export const guards = [
       ["      elsif wish.holds then\n        verdict := 'held';\n", ""],
       ["      elsif cap.closed and not wish.force then\n        verdict := 'closed';\n", ""],
       ["      elsif taken + wish.amount > cap.lid and not wish.force then\n        verdict := 'exceeded';\n", ""],
-      ["        order by u.k\n        on conflict (charge_key) do nothing", "        order by u.k"]
+      ["        order by u.k\n        on conflict (charge_key) do nothing", "        order by u.k"],
+      " and c.state in ('declined', 'rejected', 'canceled')",
+      " and c.attempt >= u.a"
     ],
     release: [
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;", "a reservation is deleted by one; the lock is for the order in which two wait"],
-      [" and r.attempt <= w.attempt", ""]
+      [" and r.attempt <= w.attempt", ""],
+      "\n      and not exists (select 1 from purser.charges c where c.charge_key = w.k and c.state = 'succeeded')"
     ]
   }),
   ...of("internal/refundSql.ts", [books, suite("PgRefundLedger")], {

@@ -17,7 +17,7 @@ export const scopes = {
   },
   // What puts the steps together: one charge from claim to release, the leases meanwhile, what is taken over, and what is compared.
   pipeline: {
-    mutate: ["packages/engine/src/{ChargePipeline,Reconciler,Sweeper}.ts", "packages/engine/src/internal/leaseKeeper.ts"],
+    mutate: ["packages/engine/src/{ChargePipeline,Reconciler,Sweeper}.ts", "packages/engine/src/internal/{leaseKeeper,leave}.ts"],
     tests: ["packages/engine/test/{leaseKeeper,oneCall,pipeline,reconciler,sweeper}.test.ts"]
   },
   // The order of the steps, the breaker, what is repeated, and what is taken up at all.

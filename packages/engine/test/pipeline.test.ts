@@ -151,6 +151,13 @@ describe("room under the cap", () => {
     }).pipe(Effect.provide(stopped.layer))
   }))
 
+  it.effect("is left to its lease with the charge where something breaks inside", () => Effect.gen(function*() {
+    const bug = new Error("Bug: test")
+    const { asked, layer } = scripted({ gateway: { create: () => Effect.die(bug) } })
+    const exit = yield* Effect.exit(Effect.flatMap(ChargePipeline, (pipeline) => pipeline.charge(request)).pipe(Effect.provide(layer)))
+    assert.deepStrictEqual([exit, asked], [Exit.die(bug), [claim, reserve, "create 1 1"]])
+  }))
+
   it.effect("is given back after a decline, or later when the store is away just then, of each that is due", () => Effect.gen(function*() {
     const refuses: Script["gateway"] = { confirm: () => Effect.fail(chargeError(new CardDeclined({ code: "card_declined", declineCode: "insufficient_funds", detail: "no", declinedChargeId: "ch_no" }))) }
     const { all } = yield* charged({ gateway: refuses })
