@@ -53,11 +53,13 @@ export const mutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "attach without compare-and-set",
-    story: "who made an object goes on with it, whatever the row says",
+    // One that asks for its lease before it confirms learns there what it did not learn from the row.
+    story: "who made an object goes on with it, whatever the row says, and whosever the lease is",
     within: 1500,
     shows: /paid 2 times/,
     ledger: withLedger((ledger) => ({
-      attach: (input) => Effect.map(ledger.attach(input), () => ({ _tag: "Attached" as const }))
+      attach: (input) => Effect.map(ledger.attach(input), () => ({ _tag: "Attached" as const })),
+      extend: (lease) => Effect.as(ledger.extend(lease), true)
     })),
     fits: ({ gateway, idempotency }) => gateway === "payment_intents" && !idempotency
   },
