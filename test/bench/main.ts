@@ -29,7 +29,7 @@ measures all suites, and writes docs/benchmarks
 
   --quick         three rounds and smaller counts, in about a quarter of an hour; it begins no other suite after ${quickMs / 1000} s, unless suites are named
   --suite NAME    this suite, and others that are named so too
-  --rounds N      of each suite (5; with --quick 3); large runs of growth are made once whatever is asked for
+  --rounds N      of each suite (5; with --quick 3); growth makes fewer, and start more
   --size FACTOR   so many times every count (1), to see that a suite works; other than 1 it is never written
   --json          results to standard output as JSON, instead of tables
   --no-write      writes nothing

@@ -3,11 +3,11 @@
  * call and its answer after it, both durable. Statements and fsyncs are the server's own counts, also those of its background.
  */
 import { beside, openSide, startServer } from "../support/children.ts"
-import type { Worked } from "../support/side.ts"
 import { type Bench, type Cost, type Figure, inTurns } from "../support/Suite.ts"
 import type { Setting } from "./jobs.ts"
 import type { ProgramName } from "./programs.ts"
 import type { Answered } from "./server.ts"
+import type { WorkedOnOwn } from "./side.ts"
 import { type Steady, steadyOf } from "./steady.ts"
 
 /** What is compared. */
@@ -27,7 +27,10 @@ export interface Comparison<P extends ProgramName> {
 /** One measurement. */
 export interface Charged {
   readonly perSecond: number
+  /** The server's part of it is nothing to a program whose database is elsewhere. */
   readonly cost: Cost
+  /** What that database has counted, where it is the program's own. */
+  readonly own?: Cost
   /** Where the calls under way are bounded. */
   readonly steady?: Steady
 }
@@ -55,7 +58,7 @@ export const chargeSidesOf = async (bench: Pick<Bench, "server">, names: Readonl
   const counted = await bench.server.counting()
   const beganMs = performance.now()
   for (const side of sides) side.send("go")
-  const worked = await Promise.all(sides.map((side) => side.heard<Worked>()))
+  const worked = await Promise.all(sides.map((side) => side.heard<WorkedOnOwn>()))
   const tookMs = Math.max(performance.now() - beganMs, ...worked.map((one) => one.tookMs))
   const cost = await counted(part * names.length)
   const steady = calls === undefined ? undefined : steadyOf(await noted(postUrl), calls)
@@ -63,9 +66,11 @@ export const chargeSidesOf = async (bench: Pick<Bench, "server">, names: Readonl
   // With those of the jobs that warmed up; see `counting`.
   const { fsyncs } = await lifetime(part * names.length + names.length * warm)
   const alone = worked.length === 1
+  const { own } = worked[0]!
   return {
     perSecond: steady?.perSecond ?? part * names.length * 1000 / (alone ? worked[0]!.tookMs : tookMs),
     ...steady === undefined ? {} : { steady },
+    ...own === undefined ? {} : { own },
     cost: {
       ...cost,
       fsyncs: fsyncs!,
@@ -88,11 +93,11 @@ export const compareCharges = async <P extends ProgramName>(bench: Pick<Bench, "
 
 export const rates = (charged: ReadonlyArray<Charged>): ReadonlyArray<number> => charged.map(({ perSecond }) => perSecond)
 
-/** The figures of a comparison; programs whose database is not the server have no counts of it. */
+/** The figures of a comparison; programs whose database is not the server have no counts of it, but what they counted themselves. */
 export const figuresOf = <P extends string>(found: Record<P, ReadonlyArray<Charged>>, label: (program: P) => string = (program) => program, elsewhere: ReadonlyArray<P> = []): ReadonlyArray<Figure> =>
   (Object.keys(found) as Array<P>).map((program) => ({
     program: label(program),
     what: "charges/s",
     values: rates(found[program]),
-    cost: found[program].map(({ cost }) => elsewhere.includes(program) ? { cpuMicros: cost.cpuMicros!, peakRssMb: cost.peakRssMb! } : cost)
+    cost: found[program].map(({ cost, own }) => elsewhere.includes(program) ? { cpuMicros: cost.cpuMicros!, peakRssMb: cost.peakRssMb!, ...own } : cost)
   }))

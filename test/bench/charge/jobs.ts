@@ -22,10 +22,19 @@ export interface Setting {
   readonly run: string
 }
 
+/** What a database has done since it was made. */
+export interface Counts {
+  readonly transactions: number
+  readonly fsyncs: number
+  readonly walBytes: number
+}
+
 /** A program that is ready to take jobs. */
 export interface Ready {
   /** Ends when each job has been charged, durably. */
   readonly charge: (jobs: ReadonlyArray<Job>) => Promise<void>
+  /** Of a database of its own. */
+  readonly counts?: () => Promise<Counts>
   readonly close: () => Promise<void>
 }
 

@@ -8,8 +8,10 @@ import {
 import { ChargePipeline } from "@purser/engine"
 import { Database, Migrations, PgLedger, PgSpendCap } from "@purser/postgres"
 import { Effect, Layer, ManagedRuntime, Redacted, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import { setFlagsFromString } from "node:v8"
-import { type Job, makePost, type Program, type Ready, type Setting } from "./jobs.ts"
+import { countColumns, notCounted, tellCounts } from "../support/statements.ts"
+import { type Counts, type Job, makePost, type Program, type Ready, type Setting } from "./jobs.ts"
 
 // As the command has it for itself.
 setFlagsFromString("--no-allocation-site-pretenuring")
@@ -54,6 +56,13 @@ export const layerGateway = (setting: Setting) =>
     }
   ))
 
+/** Of a database with one connection, whose counts are told on it. */
+const countsOf = Effect.fnUntraced(function*(sql: SqlClient.SqlClient): Effect.fn.Return<Counts, unknown> {
+  yield* sql.unsafe(tellCounts)
+  const [counted] = yield* sql.unsafe<Record<"transactions" | "fsyncs" | "wal", unknown>>(`select ${notCounted} ${countColumns}`)
+  return { transactions: Number(counted!.transactions), fsyncs: Number(counted!.fsyncs), walBytes: Number(counted!.wal) }
+})
+
 const decode = Schema.decodeUnknownSync(ChargeRequest)
 const requestOf = ({ amountMinor, customerId }: Job) =>
   decode({
@@ -61,7 +70,7 @@ const requestOf = ({ amountMinor, customerId }: Job) =>
   })
 
 /** On whatever database. */
-export const openPurser = async (setting: Setting, database: Layer.Layer<Layer.Success<ReturnType<typeof Database.layerUrl>>, unknown>): Promise<Ready> => {
+export const openPurser = async (setting: Setting, database: Layer.Layer<Layer.Success<ReturnType<typeof Database.layerUrl>>, unknown>): Promise<Required<Ready>> => {
   const runtime = ManagedRuntime.make(
     ChargePipeline.layer.pipe(
       Layer.provideMerge(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, layerGateway(setting))),
@@ -84,11 +93,16 @@ export const openPurser = async (setting: Setting, database: Layer.Layer<Layer.S
       const loops = Array.from({ length: Math.min(inFlight, jobs.length) }, (_, index) => apartMs > 0 ? Effect.delay(loop, index * apartMs) : loop)
       return runtime.runPromise(Effect.all(loops, { concurrency: "unbounded", discard: true }))
     },
+    counts: () => runtime.runPromise(Effect.flatMap(SqlClient.SqlClient, countsOf)),
     close: () => runtime.dispose()
   }
 }
 
 export const program: Program = {
   name: "purser",
-  open: (setting) => openPurser(setting, Database.layerUrl(Redacted.make(setting.databaseUrl)))
+  open: async (setting) => {
+    // Its database is counted by the bench.
+    const { charge, close } = await openPurser(setting, Database.layerUrl(Redacted.make(setting.databaseUrl)))
+    return { charge, close }
+  }
 }

@@ -10,9 +10,10 @@ export const program: Program = {
   name: "purser, embedded",
   open: async (setting) => {
     const dataDir = mkdtempSync(join(tmpdir(), "purser-bench-"))
-    const { charge, close } = await openPurser(setting, Database.layerEmbedded({ dataDir }))
+    const { charge, close, counts } = await openPurser(setting, Database.layerEmbedded({ dataDir }))
     return {
       charge,
+      counts,
       close: async () => {
         await close()
         rmSync(dataDir, { recursive: true, force: true })

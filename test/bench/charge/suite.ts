@@ -77,7 +77,7 @@ export const embedded: Suite = {
     const [count, inFlight] = [bench.count(8000, 4000), 256]
     const found = await compareCharges(bench, { programs: ["purser", "purser-embedded"], count, inFlight, latencyMs: 0, warmth: 2 })
     return {
-      setting: `${count} charges a round, ${inFlight} under way, answers at once; both with fsync`,
+      setting: `${count} charges a round, ${inFlight} under way, answers at once; both with fsync; PGlite counts no statements, and its processor time is the process's`,
       figures: figuresOf<"purser" | "purser-embedded">(found, (program) => program === "purser" ? "purser on PostgreSQL" : "purser, embedded", ["purser-embedded"]),
       goals: [{ what: "embedded ÷ PostgreSQL", wanted: { atLeast: 0.4 }, values: ratios(rates(found["purser-embedded"]), rates(found.purser)) }]
     }

@@ -33,7 +33,8 @@ export const growth: Suite = {
         const databaseUrl = await bench.server.newDatabase()
         const side = openSide(program, [size, `r${round}`, databaseUrl, postUrl])
         await side.heard()
-        const [counted, before] = [await bench.server.counting(), await scanned(databaseUrl)]
+        const before = await scanned(databaseUrl)
+        const counted = await bench.server.counting()
         side.send("go")
         const grown = await side.heard<Grown>()
         await side.end()
@@ -47,7 +48,7 @@ export const growth: Suite = {
     const of = (size: string, read: (one: (typeof found)[string][number]) => number) => found[size]!.map(read)
     const large = found[most]!
     return {
-      setting: `${scaled.map((size) => figure(Number(size))).join(", ")} rows, ${rounds} ${rounds === 1 ? "round" : "rounds"}, each size in a process of its own, bundled as the command is, and a database of its own after ${figure(warmRows)} rows for the compiler; plan, dispatch through the in-process transport with one POST a charge, and report`,
+      setting: `${scaled.map((size) => figure(Number(size))).join(", ")} rows, each size in a process of its own, bundled as the command is, and a database of its own after ${figure(warmRows)} rows for the compiler; plan, dispatch through the in-process transport with one POST a charge, and report`,
       figures: scaled.flatMap((size) => {
         const program = `${figure(Number(size))} rows`
         return [

@@ -7,9 +7,11 @@ import { type ClaimAnswer, Ledger, Succeeded } from "@purser/core"
 import { Database, Migrations, PgLedger } from "@purser/postgres"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Layer, ManagedRuntime, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
 import pg from "pg"
 import { inLoops } from "../support/loops.ts"
 import { heard, say, timed, type Worked } from "../support/side.ts"
+import { tellCounts } from "../support/statements.ts"
 
 const [program, countText, run, databaseUrl] = process.argv.slice(2) as [string, string, string, string]
 const count = Number(countText)
@@ -26,12 +28,22 @@ interface Ready {
   readonly settle: () => Promise<unknown>
 }
 
+interface Opened {
+  readonly prepare: (name: string, many: number) => Ready
+  /** All connections tell the server their fsyncs: they would do it a second later. */
+  readonly tell: () => Promise<unknown>
+}
+
 const requestsOf = (name: string, many: number) => Array.from({ length: many }, (_, index) => chargeFor(`${run}${name}${index}`, "2026-07", { amountMinor: 1000 + index % 9000, allowFuture: false }))
 
-const openOurs = async () => {
+const openOurs = async (): Promise<Opened> => {
   const runtime = ManagedRuntime.make(PgLedger.layer.pipe(Layer.provideMerge(Layer.provideMerge(Migrations.layer, Database.layerUrl(Redacted.make(databaseUrl))))))
   const ledger = await runtime.runPromise(Ledger)
-  return (name: string, many: number): Ready => {
+  // As many at once as the pool has connections at the most, each long enough that none of them has two.
+  const tell = () =>
+    runtime.runPromise(Effect.flatMap(SqlClient.SqlClient, (sql) =>
+      Effect.all(Array.from({ length: 10 }, () => sql.unsafe(`${tellCounts}, pg_sleep(0.1)`)), { concurrency: "unbounded", discard: true })))
+  const prepare = (name: string, many: number): Ready => {
     const requests = requestsOf(name, many)
     const claims: Array<ClaimAnswer> = []
     const all = (call: (index: number) => Effect.Effect<unknown, unknown>) => runtime.runPromise(inLoops(many, callers, call))
@@ -58,6 +70,7 @@ const openOurs = async () => {
         })
     }
   }
+  return { prepare, tell }
 }
 
 const claimRows = `with n as (
@@ -80,11 +93,11 @@ const settleRows = `with u as (
 ), e as (insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt) select charge_key, event_seq, now(), 'attached', 'succeeded', 'bench', attempt from u)
 select * from u`
 
-const openPrebuilt = async () => {
+const openPrebuilt = async (): Promise<Opened> => {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
   const list = (texts: ReadonlyArray<string | number>) => `{${texts.join(",")}}`
-  return (name: string, many: number): Ready => {
+  const prepare = (name: string, many: number): Ready => {
     const requests = requestsOf(name, many)
     const batches = Array.from({ length: Math.ceil(many / batchOf) }, (_, index) => requests.slice(index * batchOf, (index + 1) * batchOf))
     const keys = batches.map((batch) => list(batch.map(({ chargeKey }) => chargeKey)))
@@ -99,21 +112,23 @@ const openPrebuilt = async () => {
     }
     return { claim: () => each("claim", claimRows, claims), attach: () => each("attach", attachRows, attaches), settle: () => each("settle", settleRows, settles) }
   }
+  return { prepare, tell: () => client.query(tellCounts) }
 }
 
-const prepare = program === "purser" ? await openOurs() : await openPrebuilt()
+const { prepare, tell } = await (program === "purser" ? openOurs() : openPrebuilt())
 const warm = prepare("w", Math.ceil(count / 2))
 await warm.claim()
 await warm.attach()
 await warm.settle()
 const measured = prepare("m", count)
-const report: Record<string, Worked> = {}
 for (const step of ["claim", "settle"] as const) {
   if (step === "settle") await measured.attach()
+  await tell()
   say("ready")
   await heard()
-  report[step] = await timed(count, measured[step])
-  say(report[step])
+  const worked: Worked = await timed(count, measured[step])
+  await tell()
+  say(worked)
 }
 await heard()
 process.exit(0)

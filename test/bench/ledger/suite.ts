@@ -16,11 +16,18 @@ const singleRow = `insert into purser.charges (charge_key, namespace, customer_i
 const pgbench = (): string | undefined =>
   ["/usr/bin/pgbench", "/usr/local/bin/pgbench", "/opt/homebrew/bin/pgbench", ...globSync("/usr/lib/postgresql/*/bin/pgbench"), ...(process.env["PATH"] ?? "").split(":").map((folder) => join(folder, "pgbench"))].find((file) => existsSync(file))
 
-const rowsOfPgbench = async (bench: Bench, program: string, databaseUrl: string, clients: number): Promise<number> => {
+interface Rows {
+  readonly perSecond: number
+  readonly cost: Cost
+}
+
+const rowsOfPgbench = async (bench: Bench, program: string, databaseUrl: string, clients: number): Promise<Rows> => {
   const script = join(bench.folder, "single.sql")
   writeFileSync(script, singleRow)
-  const { said } = await runProgram(program, ["-n", "-M", "prepared", "-c", String(clients), "-j", "2", "-T", String(bench.count(8, 3)), "-f", script, databaseUrl])
-  return Number(/tps = ([\d.]+)/.exec(said)![1])
+  const counted = await bench.server.counting()
+  const { cpuMs, peakRssMb, said } = await runProgram(program, ["-n", "-M", "prepared", "-c", String(clients), "-j", "2", "-T", String(bench.count(8, 3)), "-f", script, databaseUrl])
+  const rows = Number(/transactions actually processed: (\d+)/.exec(said)![1])
+  return { perSecond: Number(/tps = ([\d.]+)/.exec(said)![1]), cost: { ...await counted(rows), cpuMicros: cpuMs * 1000 / rows, peakRssMb } }
 }
 
 interface Steps {
@@ -50,26 +57,26 @@ export const ledger: Suite = {
         const counted = await bench.server.counting()
         side.send("go")
         const { cpuMicros, peakRssMb, tookMs } = await side.heard<Worked>()
-        const { fsyncs: _, ...cost } = await counted(count)
-        return { perSecond: count * 1000 / tookMs, cost: { ...cost, cpuMicros, peakRssMb } }
+        return { perSecond: count * 1000 / tookMs, cost: { ...await counted(count), cpuMicros, peakRssMb } }
       }
       const [claimed, settled] = [await step(), await step()]
       await side.end()
       bench.say(`${name} ${claimed.perSecond.toFixed(0)} claims/s, ${settled.perSecond.toFixed(0)} settled/s`)
       return { claim: claimed.perSecond, settle: settled.perSecond, costs: { claim: claimed.cost, settle: settled.cost } }
     }
-    const single: Array<{ readonly few: number; readonly many: number }> = []
+    const single: Array<{ readonly few: Rows; readonly many: Rows }> = []
     const found = await inTurns(["purser", "pre-built", ...program === undefined ? [] : ["pgbench" as const]], bench.rounds, async (name, round) => {
       if (name !== "pgbench") return steps(name, round)
       single.push({ few: await rowsOfPgbench(bench, program!, databaseUrl, 16), many: await rowsOfPgbench(bench, program!, databaseUrl, 64) })
-      bench.say(`pgbench ${single.at(-1)!.few.toFixed(0)}/s and ${single.at(-1)!.many.toFixed(0)}/s`)
+      bench.say(`pgbench ${single.at(-1)!.few.perSecond.toFixed(0)}/s and ${single.at(-1)!.many.perSecond.toFixed(0)}/s`)
       return undefined
     })
     const of = (name: "purser" | "pre-built", step: "claim" | "settle") => found[name].map((one) => one![step])
     const figureOf = (name: "purser" | "pre-built", step: "claim" | "settle") => ({
       program: `${name}, ${step}`, what: "rows/s", values: of(name, step), cost: found[name].map((one) => one!.costs[step])
     })
-    const best = single.map(({ few, many }) => Math.max(few, many))
+    const figureOfPgbench = (program: string, rows: ReadonlyArray<Rows>) => ({ program, what: "rows/s", values: rows.map(({ perSecond }) => perSecond), cost: rows.map(({ cost }) => cost) })
+    const best = single.map(({ few, many }) => Math.max(few.perSecond, many.perSecond))
     const overPgbench = (step: "claim" | "settle") => ({
       what: `${step}: purser ÷ pgbench, the better of 16 and 64 clients`,
       wanted: { atLeast: 3 },
@@ -81,8 +88,8 @@ export const ledger: Suite = {
       figures: [
         figureOf("purser", "claim"), figureOf("pre-built", "claim"), figureOf("purser", "settle"), figureOf("pre-built", "settle"),
         ...program === undefined ? [] : [
-          { program: "pgbench, 16 clients, insert", what: "rows/s", values: single.map(({ few }) => few) },
-          { program: "pgbench, 64 clients, insert", what: "rows/s", values: single.map(({ many }) => many) }
+          figureOfPgbench("pgbench, 16 clients, insert", single.map(({ few }) => few)),
+          figureOfPgbench("pgbench, 64 clients, insert", single.map(({ many }) => many))
         ]
       ],
       goals: [

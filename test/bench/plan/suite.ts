@@ -35,11 +35,11 @@ export const plan: Suite = {
       const file = join(bench.folder, `${name}${round}.csv`)
       await writeFile(file, rows, `${name}${round}`)
       const counted = await bench.server.counting()
-      const { tookMs } = name === "copy"
+      const { cpuMs, peakRssMb, tookMs } = name === "copy"
         ? await runNode([beside(import.meta.url, "copy.ts"), file, databaseUrl], {}, bench.folder)
         : await runNode([command, "run", file, "--detach", "--yes", "--json", "--expected-total", "usd=1000000000.00"], env, bench.folder)
       bench.say(`${name} ${(rows * 1000 / tookMs).toFixed(0)} rows/s`)
-      return { perSecond: rows * 1000 / tookMs, cost: await counted(rows) }
+      return { perSecond: rows * 1000 / tookMs, cost: { ...await counted(rows), cpuMicros: cpuMs * 1000 / rows, peakRssMb } }
     })
     const [{ planned }] = await ask<{ planned: string }>(databaseUrl, "select count(*) as planned from purser.charges where state = 'planned'") as [{ planned: string }]
     if (Number(planned) !== rows * bench.rounds) throw new Error(`${planned} rows were planned, not ${rows * bench.rounds}`)

@@ -5,8 +5,8 @@
 import { mkdtempSync } from "node:fs"
 import { join } from "node:path"
 import { beside, runNode, type Server, startServer } from "../support/children.ts"
-import { cpuMsOf } from "../support/processes.ts"
-import { type Bench, type Figure, type Goal, inTurns, type Suite } from "../support/Suite.ts"
+import { cpuMsOf, peakRssMbOf } from "../support/processes.ts"
+import { type Bench, type Cost, type Figure, type Goal, inTurns, type Suite } from "../support/Suite.ts"
 import { quantile } from "../support/spread.ts"
 import { full, steady, type Target, targetAt, warm } from "./load.ts"
 
@@ -19,14 +19,18 @@ interface Measured {
   readonly p50: number
   readonly p99: number
   readonly perSecond: number
-  readonly cpuMicros: number
+  readonly cost: Cost
 }
 
-const measure = async (target: Target, pid: number, seconds: number): Promise<Measured> => {
+const measure = async (bench: Bench, target: Target, pid: number, seconds: number, isOnServer: boolean): Promise<Measured> => {
   const times = await steady(target, seconds, perSecond)
+  const counted = await bench.server.counting()
   const before = cpuMsOf(pid)
   const { calls, tookMs } = await full(target, seconds, under)
-  return { p50: quantile(times, 0.5), p99: quantile(times, 0.99), perSecond: calls * 1000 / tookMs, cpuMicros: (cpuMsOf(pid) - before) * 1000 / calls }
+  const cpuMicros = (cpuMsOf(pid) - before) * 1000 / calls
+  // Its connections stay, and tell their fsyncs late.
+  const { fsyncs: _, ...ofServer } = await counted(calls)
+  return { p50: quantile(times, 0.5), p99: quantile(times, 0.99), perSecond: calls * 1000 / tookMs, cost: { ...isOnServer ? ofServer : {}, cpuMicros, peakRssMb: peakRssMbOf(pid) } }
 }
 
 const storeOf = async (bench: Bench, name: "postgres" | "embedded"): Promise<Record<string, string>> =>
@@ -41,17 +45,17 @@ const besideNothing = async (bench: Bench, name: "postgres" | "embedded", comman
   const pids = { bare: bare.pid, proxy: proxy.pid }
   for (const target of Object.values(targets)) await warm(target)
   const found = await inTurns(["bare", "proxy"], bench.rounds, async (side) => {
-    const one = await measure(targets[side], pids[side], bench.count(4, 2))
+    const one = await measure(bench, targets[side], pids[side], bench.count(4, 2), side === "proxy" && name === "postgres")
     bench.say(`${name}, ${side} ${one.perSecond.toFixed(0)}/s, p50 ${one.p50.toFixed(2)} ms`)
     return one
   })
   await Promise.all(Object.values(targets).map(({ pool }) => pool.destroy()))
   await proxy.stop()
-  const of = (side: "bare" | "proxy", field: keyof Measured) => found[side].map((one) => one[field])
+  const of = (side: "bare" | "proxy", field: "p50" | "p99" | "perSecond") => found[side].map((one) => one[field])
   const figures = (["bare", "proxy"] as const).flatMap((side): ReadonlyArray<Figure> => {
     const program = `${side === "bare" ? "bare proxy" : "spend-cap proxy"}, ${name}`
     return [
-      { program, what: "calls/s", values: of(side, "perSecond"), cost: of(side, "cpuMicros").map((cpuMicros) => ({ cpuMicros })) },
+      { program, what: "calls/s", values: of(side, "perSecond"), cost: found[side].map(({ cost }) => cost) },
       { program, what: "p50 ms", values: of(side, "p50") },
       { program, what: "p99 ms", values: of(side, "p99") }
     ]
@@ -74,7 +78,7 @@ export const proxy: Suite = {
     if (!bench.quick) found.push(await besideNothing(bench, "embedded", command, urlOf(upstream), bare))
     await Promise.all([bare.stop(), upstream.stop()])
     return {
-      setting: `${bench.count(4, 2)} s a round at ${perSecond} calls/s and as long with ${under} under way; the store with fsync; beside the proxy's processor time there is the database's`,
+      setting: `${bench.count(4, 2)} s a round at ${perSecond} calls/s and as long with ${under} under way; the store with fsync; what a call costs is that of ${under} under way`,
       figures: found.flatMap(({ figures }) => figures),
       goals: found.flatMap(({ goals }) => goals)
     }

@@ -4,6 +4,7 @@ import { Effect, Redacted } from "effect"
 import { readdirSync } from "node:fs"
 import pg from "pg"
 import { statOf } from "./processes.ts"
+import { countColumns, notCounted, tellCounts } from "./statements.ts"
 import type { Cost } from "./Suite.ts"
 
 /** Processor time in ms of a server: of its processes, and of those that have ended. */
@@ -30,7 +31,7 @@ export interface DurableServer {
   readonly newDatabase: () => Promise<string>
   /**
    * What the server has done since the call, its background's work among it, for one of `count` jobs. Transactions are those that wrote. A connection tells its
-   * fsyncs a second late, or when it ends: they are right for what has begun and ended in between.
+   * fsyncs a second late, or when it ends: they are right for what has begun and ended in between, and for connections that are asked by `tellCounts` before and after.
    */
   readonly counting: () => Promise<(count: number) => Promise<Cost>>
 }
@@ -41,10 +42,9 @@ const serverAt = async (url: string): Promise<{ readonly server: DurableServer; 
   await client.query("create extension if not exists pg_stat_statements")
   const { rows: [{ version }] } = await client.query("select current_setting('server_version') as version")
   const counters = async (): Promise<Counted> => {
-    await client.query("select pg_stat_force_next_flush()")
+    await client.query(tellCounts)
     const { rows } = await client.query<Record<string, string>>(
-      `select pg_backend_pid() as pid, pg_snapshot_xmax(pg_current_snapshot())::text::bigint as transactions,
-        (select sum(calls) from pg_stat_statements) as statements, (select coalesce(sum(fsyncs), 0) from pg_stat_io where object = 'wal') as fsyncs, pg_current_wal_lsn() - '0/0' as wal`
+      `select ${notCounted} pg_backend_pid() as pid, ${countColumns}, (select coalesce(sum(calls), 0) from pg_stat_statements where query not like '%${notCounted}%') as statements`
     )
     const { fsyncs, pid, statements, transactions, wal } = rows[0]!
     return { transactions: Number(transactions), statements: Number(statements), fsyncs: Number(fsyncs), wal: Number(wal), cpuMs: databaseCpuMs(Number(pid)) }

@@ -1,5 +1,5 @@
 /** Options of the bench's programs: help where it is asked for, and a sentence instead of a stack where one is not understood. */
-import { parseArgs, type ParseArgsConfig, type ParseArgsOptionsConfig } from "node:util"
+import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
 
 /** What was given. Ends the process with 0 after the usage, with 1 after a complaint. */
 export const optionsOf = <const O extends ParseArgsOptionsConfig>(options: O, usage: string) => {
@@ -13,7 +13,7 @@ export const optionsOf = <const O extends ParseArgsOptionsConfig>(options: O, us
   }
   const parse = () => {
     try {
-      return parseArgs({ options } satisfies ParseArgsConfig)
+      return parseArgs({ options })
     } catch (error) {
       // The first sentence says what, and the others what a program with arguments of its own would do.
       return complain(error instanceof Error ? error.message.split(/\.\s|\n/)[0]!.replace(/\.$/, "") : String(error))

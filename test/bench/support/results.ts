@@ -64,11 +64,12 @@ export const readResults = (file: string): Results => existsSync(file) ? JSON.pa
 export const keepResults = (folder: string, ran: Results): Results => {
   const file = join(folder, "results.json")
   mkdirSync(dirname(file), { recursive: true })
-  const all: Results = { ...readResults(file), ...ran }
-  writeFileSync(file, `${JSON.stringify(all, (_, value: unknown) => rounded(value), 1)}\n`)
+  const text = `${JSON.stringify({ ...readResults(file), ...ran }, (_, value: unknown) => rounded(value), 1)}\n`
+  writeFileSync(file, text)
   const history = Object.entries(ran).flatMap(([suite, { found, loadBefore, machine, mode, startedAt }]) =>
     (found?.goals ?? []).filter(({ values }) => values.length > 0).map((goal) =>
       JSON.stringify({ at: startedAt, revision: machine.revision, cores: machine.cores, mode, loadBefore, suite, goal: goal.what, median: rounded(spread(goal.values).median), met: isMet(goal) })))
   if (history.length > 0) appendFileSync(join(folder, "history.ndjson"), `${history.join("\n")}\n`)
-  return all
+  // As they are kept, so that pages made of them later say the same.
+  return JSON.parse(text) as Results
 }

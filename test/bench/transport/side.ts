@@ -16,8 +16,8 @@ const warm = Math.max(20_000, count)
 
 const measured = async (run: (count: number) => Promise<unknown>) => {
   await run(warm)
-  const { cpuMicros, tookMs } = await timed(count, () => run(count))
-  say({ perSecond: count * 1000 / tookMs, cpuMicros })
+  const { cpuMicros, peakRssMb, tookMs } = await timed(count, () => run(count))
+  say({ perSecond: count * 1000 / tookMs, cpuMicros, peakRssMb })
 }
 
 if (side === "server") {
@@ -25,7 +25,7 @@ if (side === "server") {
   const loaded = process.cpuUsage()
   void heard().then(() => {
     const { system, user } = process.cpuUsage(loaded)
-    say({ cpuMicros: (system + user) / (count + warm) })
+    say({ cpuMicros: (system + user) / (count + warm), peakRssMb: process.resourceUsage().maxRSS / 1024 })
     return heard().then(() => process.exit(0))
   })
   await (isRaw ? serveRaw(pattern, program, endpoint, back) : Effect.runPromise(serveOurs(pattern, program, endpoint, back)))

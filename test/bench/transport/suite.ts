@@ -45,7 +45,7 @@ export const transport: Suite = {
       found.push({
         setting: "",
         figures: (Object.keys(carried) as Array<Program>).map((program) => ({
-          program: `${pattern}, ${program}`, what: "requests/s", values: of(program, "perSecond"), cost: of(program, "cpuMicros").map((cpuMicros) => ({ cpuMicros }))
+          program: `${pattern}, ${program}`, what: "requests/s", values: of(program, "perSecond"), cost: carried[program].map(({ cpuMicros, peakRssMb }) => ({ cpuMicros, peakRssMb }))
         })),
         goals: (wanted[pattern] ?? []).map(({ atLeast, beside, program }) => ({
           what: `${pattern}: ${program} ÷ ${beside}, ${windowOf(pattern)} under way`,
@@ -56,7 +56,7 @@ export const transport: Suite = {
       })
     }
     return {
-      setting: `${count} requests a round (a fifth for req-rep, which has one under way), two processes over tcp; processor time is of both`,
+      setting: `${count} requests a round (a fifth for req-rep, which has one under way), two processes over tcp; processor time and memory are of both`,
       figures: found.flatMap(({ figures }) => figures),
       goals: found.flatMap(({ goals }) => goals)
     }
