@@ -122,12 +122,12 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return yield* quarantine(charge, `paid twice: ${recorded.chargeId} is recorded, and ${ours.chargeId} was paid too; refund one of them`)
       })
 
-      /** A payment found late may have lost its room: take it back whatever the cap says, and be loud. */
+      /** A payment found late may have lost its room: take it back whatever the cap says, and be loud. Nobody asks for it later: it is worth some patience. */
       const holdRoom = Effect.fnUntraced(function*(charge: ClaimedCharge) {
         const { request } = charge
-        const over = yield* cap.reserveByForce(reservationOf(charge)).pipe(
-          Effect.catch((error) => Effect.as(Effect.logError(`a payment holds no room under the cap: ${error.message}`), 0n))
-        )
+        const unable = (error: { readonly message: string }) => Effect.as(Effect.logError(`a payment holds no room under the cap: ${error.message}`), 0n)
+        const asked = Effect.catchIf(cap.reserveByForce(reservationOf(charge)), (error) => !error.isRetryable, unable)
+        const over = yield* Effect.catch(untilStoreAnswers(settings, asked), unable)
         if (over > 0n) {
           yield* Metric.update(EngineMetrics.overruns, 1)
           yield* Effect.logError(`${request.billingPeriod} ${request.currency} is ${Money.text(over, request.currency)} over its cap`)

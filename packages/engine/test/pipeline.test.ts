@@ -182,6 +182,9 @@ describe("room under the cap", () => {
     assert.deepStrictEqual(yield* late({ reserveByForce: () => Effect.succeed(150n) }), [steps, ["Error 2026-07 usd is 1.50 usd over its cap"], 1])
     const unable = capError(new CapMissing({ billingPeriod: "2026-07", currency: "usd" }))
     assert.deepStrictEqual(yield* late({ reserveByForce: () => Effect.fail(unable) }), [steps, [`Error a payment holds no room under the cap: ${unable.message}`], 0])
+    // Nobody asks for it later: it is asked for again where the store was away for a moment.
+    const gone = Effect.fail(capError(new CapUnavailable({ operation: "test", detail: "stopped" })))
+    assert.deepStrictEqual(yield* late({ reserveByForce: inOrder<typeof gone | Effect.Effect<bigint>>(gone, Effect.succeed(0n)) }), [[...steps, steps[1]], [], 0])
     assert.deepStrictEqual((yield* resumed(attached(), { gateway: shows(payment({ status: "processing" })) })).asked.slice(1), ["settle 1 pi_1 Processing"])
     // By a first holder too, where the ledger says that the lease was another's by then.
     const first: Script = { ledger: { settle: ({ outcome }) => Effect.succeed({ _tag: "Settled", outcome, late: true }) } }

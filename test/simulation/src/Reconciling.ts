@@ -126,7 +126,13 @@ export const makeReconciling = Effect.fnUntraced(function*(shared: OfficeShared,
       // In a namespace of which it has no row, because whoever asked was never heard, all may be another ledger's.
       const billed = new Set<string | undefined>((yield* rows).map(({ request }) => request.namespace))
       const isAnothers = (detail: string) => /bills nothing of this period in the namespace ([^:]+):/.exec(detail)?.slice(1).some((namespace) => !billed.has(namespace)) === true
-      for (const { detail, kind, repaired } of done.differences) {
+      // What somebody canceled in the Dashboard while it waited for its customer: without webhooks nobody has told the ledger, and it is recorded here.
+      const isByHand = scenario.faults.some(({ kind }) => kind === "cancelInDashboard")
+      const isCanceledByHand = ({ kind, ledger, objects, repaired }: Difference) =>
+        isByHand && kind === "state_differs" && ledger?.state === "requires_action" && objects[0]?.status === "canceled" && repaired === "settled"
+      for (const difference of done.differences) {
+        const { detail, kind, repaired } = difference
+        if (isCanceledByHand(difference)) continue
         if (kind !== "orphan") problems.push(`reconciliation found at rest: ${kind}, ${detail}`)
         else if (repaired === null && scenario.gateway === "payment_intents" && !isAnothers(detail)) problems.push(`reconciliation left a stray: ${detail}`)
       }
