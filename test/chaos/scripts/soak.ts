@@ -48,7 +48,7 @@ const program = Effect.gen(function*() {
     const period = periodOf(round)
     const bills = billsOf(Number(values.rows))
     const storm = Effect.forEach(Array.from({ length: 4 }), () => Effect.andThen(Effect.sleep(rng.between(300, 1500)), rng.pick(resets)), { discard: true })
-    const run = yield* bill({ period, bills, stage, env })
+    const run = yield* bill({ period, bills, concurrency: 32, stage, env })
     const account = yield* Effect.raceFirst(run.whole, Effect.andThen(storm, Effect.never))
     const problems = yield* judge({ database: Database.layerUrl(Redacted.make(url), { maxConnections: 4 }), sim, period, bills, account })
     violations.push(...problems)

@@ -31,9 +31,10 @@ const accountOf = ({ json = {} }: Ended): RunAccount => ({
   paidMinor: (json["paidMinor"] as { readonly usd?: number } | undefined)?.usd ?? 0
 })
 
-/** The run of these bills over a stage. */
-export const bill = Effect.fnUntraced(function*({ bills, env, period, stage }: {
+/** The run of these bills over a stage, so many of them at once. */
+export const bill = Effect.fnUntraced(function*({ bills, concurrency, env, period, stage }: {
   readonly bills: ReadonlyArray<Bill>
+  readonly concurrency: number
   readonly period: BillingPeriod
   readonly stage: Stage
   readonly env: Readonly<Record<string, string>>
@@ -42,7 +43,7 @@ export const bill = Effect.fnUntraced(function*({ bills, env, period, stage }: {
   const file = join(folder, "bills.csv")
   writeFileSync(file, csv(...bills.map((one) => lineOf(period, one))))
   // A period long past is charged only where somebody says yes to it.
-  const args = ["run", file, "--json", "--yes", "--concurrency", "32", ...stage.runArgs]
+  const args = ["run", file, "--json", "--yes", "--concurrency", String(concurrency), ...stage.runArgs]
   const current = yield* Ref.make<Running | undefined>(undefined)
   const starts = yield* Ref.make(0)
   const complaints: Array<string> = []

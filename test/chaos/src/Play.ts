@@ -43,8 +43,22 @@ export interface Verdict {
   readonly complaints: ReadonlyArray<string>
 }
 
-/** Payments come at such a pace that the faults fall into the run. */
-const confirmMs = 150
+/** Charges under way at once, and how long the payment of one takes: less than a message waits for its answer (`Stage.ts`). */
+const atOnce = { least: 4, most: 32 }
+const confirmMs = { least: 150, most: 700 }
+
+/** How long a fault lasts through which others go on paying; what else lasts holds everybody up, or is over at once. */
+const paidThroughMs = ({ forMs, kind }: Fault): number => kind === "freeze-worker" ? forMs : kind === "kill-worker" ? 2000 : 0
+
+/**
+ * Payments come at such a pace that the faults fall into the run, also where bills are few: no more are under way than lie between two
+ * faults, and the faults that do not hold payments up do not outlast all of them.
+ */
+const paceOf = (schedule: ReadonlyArray<Fault>, rows: number) => {
+  const concurrency = Math.min(atOnce.most, Math.max(atOnce.least, Math.floor(rows / schedule.length)))
+  const lastsMs = schedule.reduce((sum, fault) => sum + paidThroughMs(fault), 0)
+  return { concurrency, delayMs: Math.min(confirmMs.most, Math.max(confirmMs.least, Math.ceil(concurrency * lastsMs / rows))) }
+}
 
 /** As long as a run may take to find that it cannot write, and as long as it may stand still without a reason. */
 const fullMs = { most: 60_000, still: 4_000 }
@@ -116,12 +130,13 @@ export const play = Effect.fnUntraced(function*(part: Part) {
   const { store, transport } = part
   const rng = rngOf(`${part.seed}/${transport}`)
   const schedule = scheduleFor(part)
+  const { concurrency, delayMs } = paceOf(schedule, part.rows)
   const idempotency = rng.branch("idempotency").chance(0.5)
   const beganMs = yield* Clock.currentTimeMillis
 
   const sim = yield* StripeSim
   yield* sim.setIdempotency(idempotency)
-  yield* sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", times: "always" }, action: { kind: "delay", at: "during", delayMs: confirmMs } })
+  yield* sim.faults.add({ match: { path: "/v1/payment_intents/*/confirm", times: "always" }, action: { kind: "delay", at: "during", delayMs } })
   const stripe = yield* proxyTo(sim.port)
   const bills = billsOf(part.rows)
   const period = periodOf(1)
@@ -131,7 +146,7 @@ export const play = Effect.fnUntraced(function*(part: Part) {
   const env: Record<string, string> = { PURSER_STRIPE_URL: `http://127.0.0.1:${stripe.port}`, ...(url === undefined ? { PURSER_DATA_DIR: dataDir } : { PURSER_DATABASE_URL: url }) }
 
   const stage = yield* raise(transport, env)
-  const run = yield* bill({ period, bills, stage, env })
+  const run = yield* bill({ period, bills, concurrency, stage, env })
   const struck: Array<Fault> = []
   const storm = Effect.forEach(schedule, (fault) =>
     Effect.gen(function*() {
