@@ -381,7 +381,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         charge,
         resume: (claimed, taken) => {
           const askedAtMs = taken?.askedAtMs ?? clock.currentTimeMillisUnsafe()
-          const resumed = Tracing.traced("ChargePipeline.resume", underItsRun(claimed.request, Effect.suspend(() => proceed(claimed, askedAtMs, nothingBegun))), Tracing.ofCharge(claimed.request), said)
+          const resumed = Tracing.traced("ChargePipeline.resume", underItsRun(claimed.request, proceed(claimed, askedAtMs, nothingBegun)), Tracing.ofCharge(claimed.request), said)
           return taken === undefined ? resumed : holdLease(claimed)(taken.turn(resumed))
         },
         releaseDue: Effect.fnUntraced(function*(limit) {
