@@ -38,7 +38,7 @@ export const guards = [
       " and c.reserved_minor + s.amount_minor <= c.cap_minor"
     ]
   }),
-  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger")], {
+  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages")], {
     claim: [
       ["      when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n        is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'\n", ""],
       "      when c.quarantine is not null then 'quarantined'\n",
@@ -67,7 +67,8 @@ export const guards = [
     settlePaid: [
       " and c.state = 'attached'",
       " and c.lease_epoch = i.epoch",
-      [" and c.attempt = i.attempt", "", "the attempt never moves without the epoch"]
+      [" and c.attempt = i.attempt", "", "the attempt never moves without the epoch"],
+      " and c.payment_intent_id = i.intent_id"
     ],
     settle: [
       [" and c.payment_intent_id = i.proof_id", ""],

@@ -26,7 +26,7 @@ import { readsOf } from "../test/support/plans.ts"
 const rows = Number(process.argv.find((argument) => /^\d+$/.test(argument)) ?? 1_000_000)
 const showPlans = process.argv.includes("--plans")
 const batch = 512
-const tables = ["charges", "charge_events", "run_rows", "cap_reservations", "refunds"]
+const tables = ["charges", "charge_event_pages", "run_rows", "cap_reservations", "refunds"]
 
 interface Statement {
   readonly name: string

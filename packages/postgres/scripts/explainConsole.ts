@@ -17,11 +17,12 @@ import * as Search from "../src/internal/searchSql.ts"
 import * as Trail from "../src/internal/trailSql.ts"
 import * as Workers from "../src/internal/workerSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { linesOf } from "../test/support/eventPages.ts"
 import { pagesOfLeases, pagesOfSettled } from "../test/support/leasePages.ts"
 
 const rows = Number(process.argv.find((argument) => /^\d+$/.test(argument)) ?? 1_000_000)
 const showPlans = process.argv.includes("--plans")
-const tables = ["charges", "charge_events", "run_rows", "run_conflicts", "operator_acts", "processor_calls"]
+const tables = ["charges", "charge_event_pages", "charge_objects", "run_rows", "run_conflicts", "operator_acts", "processor_calls"]
 /** Charges in lease pages that are settled, beside those in work: the claims of five seconds at 4000 a second. */
 const settledInPages = 20_000
 /** What a page may take, with a generous machine's noise. */
@@ -46,9 +47,11 @@ const fill = Effect.gen(function*() {
       when i % 1000 = 1 then 'claimed' when i % 1000 = 2 then 'attached' when i % 250000 = 3 then 'planned' when i % 50 = 4 then 'declined' when i % 5000 = 5 then 'rejected'
       else 'succeeded' end as state) s`)
   for (const pages of [pagesOfLeases, pagesOfSettled(settledInPages)]) yield* sql.unsafe(pages)
-  yield* sql.unsafe(`insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
-    select charge_key, n, purser.now(), null, case n when 1 then 'planned' when 2 then 'attached' else state end, 'w1', 1, case n when 2 then payment_intent_id end
-    from purser.charges, generate_series(1, 3) as n`)
+  for (const n of [1, 2, 3]) {
+    yield* sql.unsafe(linesOf(`select charge_key, ${n} as seq, null as from_state, ${n === 1 ? "'planned'" : n === 2 ? "'attached'" : "state"} as to_state, 'w1' as worker,
+      ${n === 2 ? "payment_intent_id" : "null"} as detail from purser.charges`))
+  }
+  yield* sql.unsafe("insert into purser.charge_objects (object, charge_key) select payment_intent_id, charge_key from purser.charges where payment_intent_id is not null")
   yield* sql.unsafe(`insert into purser.runs (run_id, source, state, begun_at, planned_at, planned, present)
     values ('run', 'bills.csv', 'planned', purser.now() - interval '1 hour', purser.now() - interval '1 hour', ${Math.floor(rows / 12)}, 0)`)
   yield* sql.unsafe(`insert into purser.run_rows (run_id, line, charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id)

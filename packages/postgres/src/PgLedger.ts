@@ -12,6 +12,7 @@ import {
 import { Array as Arr, type Config, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, EventRow, eventOf, NamespaceRow, NewestRow, RecordRow, recordOf, takenOf, TakenRow, TotalRow, totalOf } from "./internal/chargeRow.ts"
+import { eventPageMax } from "./internal/eventPages.ts"
 import { isBadInput, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import * as GroupCommit from "./internal/groupCommit.ts"
 import { leaseConfig } from "./internal/leaseConfig.ts"
@@ -35,8 +36,6 @@ export interface PgLedgerOptions {
   /** Statements of one operation under way at once; 1 by default. */
   readonly inFlight?: number
 }
-
-const reopenChunk = 5000
 
 const sameTerms = (a: Batches.ClaimInput, b: Batches.ClaimInput) => JSON.stringify(chargeTerms(a.request)) === JSON.stringify(chargeTerms(b.request))
 
@@ -69,7 +68,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
       ...(follow === undefined ? {} : { follow }),
       ...(onward === undefined ? {} : { onward }),
       splits: isBadInput,
-      maxSize: options.batchMax ?? 512,
+      maxSize: Math.min(options.batchMax ?? 512, eventPageMax),
       inFlight: options.inFlight ?? 1
     })
   const same = (yes: boolean) => yes ? <A>(answer: A) => answer : undefined
@@ -169,7 +168,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
       query("release due", null, Reads.releaseDue, [integer(limit)], ReleaseRow, (rows) =>
         Effect.succeed(rows.map((row) => ({ chargeKey: row.charge_key, attempt: row.attempt })))),
     reopen: ({ actor, attempt, chargeKeys, from, paymentMethod, reason }) =>
-      Effect.forEach(Arr.chunksOf(chargeKeys, reopenChunk), (keys) =>
+      Effect.forEach(Arr.chunksOf(chargeKeys, eventPageMax), (keys) =>
         query("reopen", null, Sql.reopen, [texts(keys), texts(from), text(actor), text(reason), text(paymentMethod ?? null), integer(attempt ?? null)], MovedRow, ([row]) =>
           Effect.succeed(row?.moved ?? 0))).pipe(Effect.map((moved) => moved.reduce((sum, count) => sum + count, 0))),
     attemptsDue: (limit) => query("attempts due", null, Reads.attemptsDue, [integer(limit)], RecordRow, (rows) => Effect.forEach(rows, recordOf)),

@@ -8,6 +8,7 @@ import { SqlClient } from "effect/sql"
 import { PgEventLog } from "../src/PgEventLog.ts"
 import { PgLedger } from "../src/PgLedger.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { linesOf } from "./support/eventPages.ts"
 
 const stores = Layer.merge(PgEventLog.layer, PgLedger.layer)
 
@@ -32,7 +33,7 @@ const insertCharge = (key: string) =>
     const sql = yield* SqlClient.SqlClient
     yield* sql.unsafe(`insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, state,
       planned_at, updated_at) values (md5('${key}'), 'n', '${key}', '2026-11', 100, 'usd', 'cus', 'planned', purser.now(), purser.now())`)
-    yield* sql.unsafe(`insert into purser.charge_events (charge_key, seq, at, to_state, attempt) values (md5('${key}'), 1, purser.now(), 'planned', 1)`)
+    yield* sql.unsafe(linesOf(`select md5('${key}') as charge_key, 1 as seq, null as from_state, 'planned' as to_state, null as worker, null as detail`))
   })
 
 const bounds = Effect.gen(function*() {

@@ -15,6 +15,7 @@ import { PgRunLedger } from "../src/PgRunLedger.ts"
 import { PgRunStats } from "../src/PgRunStats.ts"
 import { PgWorkerBook } from "../src/PgWorkerBook.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
+import { linesOf } from "./support/eventPages.ts"
 import { pagesOfLeases } from "./support/leasePages.ts"
 
 const stores = Layer.mergeAll(PgLedger.layer, PgRunLedger.layer, PgChargeSearch.layer, PgRunStats.layer, PgAttention.layer, PgWorkerBook.layer, PgOperatorTrail.layer)
@@ -33,10 +34,11 @@ const fill = `insert into purser.charges (charge_key, namespace, customer_id, bi
   from generate_series(1, ${rows}) as i cross join lateral (select (array['planned','claimed','attached','processing','requires_action','succeeded','declined','rejected','canceled'])[1 + i % 9] as state) s`
 
 /** Each object was attached, and the tenth part found at the end to be another one. */
-const fillTrail = `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, attempt, detail, object)
-  select charge_key, 1, purser.now(), 'claimed', case when n = 0 then state else 'attached' end, 1, case when n > 0 then payment_intent_id end,
-    case when n = 0 then payment_intent_id end
-  from (select *, row_number() over (order by charge_key) % 10 as n from purser.charges where payment_intent_id is not null) c`
+const fillTrail = [
+  linesOf(`select charge_key, 1 as seq, 'claimed' as from_state, case when n = 0 then state else 'attached' end as to_state, null as worker,
+    case when n > 0 then payment_intent_id end as detail from (select *, row_number() over (order by charge_key) % 10 as n from purser.charges where payment_intent_id is not null) c`),
+  "insert into purser.charge_objects (object, charge_key) select payment_intent_id, charge_key from purser.charges where payment_intent_id is not null"
+]
 
 const all = (query: ChargeQuery, limit: number) =>
   Effect.gen(function*() {
@@ -63,7 +65,7 @@ describe.each(TestDatabase.layers)("what a console reads on %s", (_, database) =
     it.effect("finds what the whole table has, each once, whatever the page's size", () =>
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
-        for (const statement of [fill, fillTrail, pagesOfLeases]) yield* sql.unsafe(statement)
+        for (const statement of [fill, ...fillTrail, pagesOfLeases]) yield* sql.unsafe(statement)
         const keys = (where: string) => Effect.map(sql.unsafe<{ charge_key: string }>(`select charge_key from purser.charges where ${where}`), (found) => found.map((row) => row.charge_key).sort())
         const queries: ReadonlyArray<readonly [ChargeQuery, string]> = [
           [{}, "true"],

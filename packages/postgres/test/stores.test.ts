@@ -44,7 +44,7 @@ for (const [name, database] of TestDatabase.layers) {
         const ledger = yield* Ledger
         const request = chargeFor("audited", "2026-11")
         yield* ledger.claim(request, "w1")
-        for (const table of ["charge_events", "cap_events"]) {
+        for (const table of ["charge_event_pages", "cap_events"]) {
           for (const act of [`update purser.${table} set at = now()`, `delete from purser.${table}`, `truncate purser.${table}`]) {
             const error = yield* Effect.flip(sql.unsafe(act))
             assert.match(String((error.reason.cause as Error).message), /append-only/, act)

@@ -13,7 +13,7 @@ const warmRows = 5000
 const scanned = async (databaseUrl: string) => {
   const rows = await ask<{ read: string }>(
     databaseUrl,
-    "select coalesce(sum(seq_tup_read), 0) as read from pg_stat_user_tables where schemaname = 'purser' and relname in ('charges', 'charge_events', 'cap_reservations')"
+    "select coalesce(sum(seq_tup_read), 0) as read from pg_stat_user_tables where schemaname = 'purser' and relname in ('charges', 'charge_event_pages', 'cap_reservations')"
   )
   return Number(rows[0]!.read)
 }

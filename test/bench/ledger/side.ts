@@ -73,24 +73,28 @@ const openOurs = async (): Promise<Opened> => {
   return { prepare, tell }
 }
 
-const claimRows = `with n as (
+/** The page of the trail of a batch. */
+const page = "ep as materialized (select purser.next_event_page() as page)"
+const lines = (from: string, to: string, rows: string, detail = "null") =>
+  `insert into purser.charge_event_pages (page, at, keys, seqs, from_states, to_states, workers, attempts, details)
+  select (select page from ep), now(), array_agg(charge_key), array[max(event_seq)], ${from}, array['${to}'], array['bench'], array[1], ${detail} from ${rows}`
+const claimRows = `with ${page}, n as (
   insert into purser.charges (charge_key, namespace, customer_id, billing_period, amount_minor, currency, stripe_customer_id, payment_method, state,
-    lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at)
-  select *, 'claimed', 'bench', 1, now() + interval '15 seconds', now(), now(), now()
-  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[]) returning charge_key, lease_epoch, attempt
-), e as (insert into purser.charge_events (charge_key, seq, at, to_state, worker, attempt) select charge_key, 1, now(), 'claimed', 'bench', attempt from n)
+    lease_worker, lease_epoch, lease_until, first_claimed_at, planned_at, updated_at, event_pages)
+  select *, 'claimed', 'bench', 1, now() + interval '15 seconds', now(), now(), now(), array[(select page from ep)]
+  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[]) returning charge_key, event_seq, lease_epoch, attempt
+), e as (${lines("null", "claimed", "n")})
 select * from n`
-const attachRows = `with u as (
-  update purser.charges c set state = 'attached', payment_intent_id = i.intent, event_seq = c.event_seq + 1, updated_at = now()
+const attachRows = `with ${page}, u as (
+  update purser.charges c set state = 'attached', payment_intent_id = i.intent, event_seq = c.event_seq + 1, event_pages = c.event_pages || (select page from ep), updated_at = now()
   from unnest($1::text[], $2::text[]) as i(key, intent) where c.charge_key = i.key returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id
 )
-insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
-select charge_key, event_seq, now(), 'claimed', 'attached', 'bench', attempt, payment_intent_id from u`
-const settleRows = `with u as (
+${lines("array['claimed']", "attached", "u", "array_agg(payment_intent_id)")}`
+const settleRows = `with ${page}, u as (
   update purser.charges c set state = 'succeeded', outcome_payment_intent_id = i.intent, charge_id = i.charge, received_minor = c.amount_minor, lease_until = null,
-    settled_at = now(), event_seq = c.event_seq + 1, updated_at = now()
+    settled_at = now(), event_seq = c.event_seq + 1, event_pages = c.event_pages || (select page from ep), updated_at = now()
   from unnest($1::text[], $2::text[], $3::text[]) as i(key, intent, charge) where c.charge_key = i.key returning c.charge_key, c.event_seq, c.attempt
-), e as (insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt) select charge_key, event_seq, now(), 'attached', 'succeeded', 'bench', attempt from u)
+), e as (${lines("array['attached']", "succeeded", "u")})
 select * from u`
 
 const openPrebuilt = async (): Promise<Opened> => {

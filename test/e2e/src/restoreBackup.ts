@@ -8,7 +8,7 @@ export const restoreBackup = (options: { readonly room: boolean } = { room: fals
     sql.withTransaction(Effect.andThen(
       sql`set local session_replication_role = replica`,
       Effect.andThen(
-        sql`truncate purser.charges, purser.charge_events, purser.cap_reservations`,
+        sql`truncate purser.charges, purser.charge_event_pages, purser.charge_objects, purser.cap_reservations`,
         Effect.when(sql`update purser.caps set reserved_minor = 0, reservations = 0`, Effect.succeed(options.room))
       )
     )))

@@ -105,7 +105,7 @@ for (const [name, database] of databases) {
       const sql = yield* SqlClient.SqlClient
       yield* sql.withTransaction(Effect.andThen(
         sql`set local session_replication_role = replica`,
-        sql`truncate purser.charges, purser.charge_events, purser.cap_reservations`
+        sql`truncate purser.charges, purser.charge_event_pages, purser.charge_objects, purser.cap_reservations`
       ))
       // Nothing in the ledger tells that the account has charges: its namespace does.
       assert.deepStrictEqual((yield* reconcile()).report.accounts, [null])

@@ -2,6 +2,7 @@
  * The statements about what waits for a person. Lists walk the small indexes of what is in work, quarantined or in
  * conflict; an act changes its row and writes the event of the charge in one statement.
  */
+import { newPage, same, withPage, writeEvents } from "./eventPages.ts"
 import { chargesWithLease, writePage } from "./leasePages.ts"
 import { lineColumns } from "./searchSql.ts"
 
@@ -21,7 +22,7 @@ export const counts = `select ${upTo(lost("$2::float8 * interval '1 millisecond'
 /** grace in ms, limit */
 export const unresolved = `select ${lineColumns}, ${epochMs("c.lease_until")} as since_ms, c.lease_worker as worker, e.detail as last_detail
 from (select c.* from ${lost("$1::float8 * interval '1 millisecond'")} order by c.lease_until limit $2::integer) c
-left join lateral (select v.detail from purser.charge_events v where v.charge_key = c.charge_key order by v.seq desc limit 1) e on true
+left join lateral (select v.detail from purser.events_of(c.charge_key) v order by v.seq desc limit 1) e on true
 order by c.lease_until`
 
 /** after key, limit */
@@ -72,19 +73,18 @@ from n cross join t cross join room where n.place <= room.free`
 /** Dealt with, and not come again for a month. */
 export const forgetConflicts = `delete from purser.run_conflicts where run_id = '' and resolved_at is not null and resolved_at < purser.now() - interval '30 days'`
 
-const writeEvent = (detail: string) =>
-  `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
-  select charge_key, event_seq, now, state, state, null, attempt, ${detail} from u`
+const writeEvent = (detail: string) => writeEvents("u", { from: "state", to: "state", worker: same(null), detail })
 
 /** run, line, actor, reason */
 export const keepCharge = `with t as materialized (select purser.now() as now),
+${newPage},
 f as (
   update purser.run_conflicts r set resolved_at = t.now, actor = $3::text, reason = $4::text from t
   where r.run_id = $1::text and r.line = $2::integer and r.resolved_at is null
   returning r.charge_key, r.principal, t.now
 ),
 u as (
-  update purser.charges c set event_seq = c.event_seq + 1, updated_at = f.now from f where c.charge_key = f.charge_key
+  update purser.charges c set event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = f.now from f where c.charge_key = f.charge_key
   returning c.charge_key, c.event_seq, c.state, c.attempt, f.now, f.principal
 ),
 e as (${
@@ -95,9 +95,11 @@ select charge_key from u`
 
 /** key, actor, reason. Where the charge was in work it is due at once, under a new epoch: whoever held it has nothing more to say. */
 export const endQuarantine = `with t as materialized (select purser.now() as now),
+${newPage},
 u as (
   update purser.charges c set quarantine = null, lease_worker = null, lease_epoch = c.lease_epoch + 1,
-    lease_until = case when c.state in ('claimed', 'attached', 'processing') then t.now end, event_seq = c.event_seq + 1, updated_at = t.now
+    lease_until = case when c.state in ('claimed', 'attached', 'processing') then t.now end, event_seq = c.event_seq + 1, event_pages = ${withPage},
+    updated_at = t.now
   from t where c.charge_key = $1::text and c.quarantine is not null
   returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, t.now
 ),

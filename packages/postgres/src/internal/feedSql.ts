@@ -1,3 +1,5 @@
+import { eventPageMax } from "./eventPages.ts"
+
 /** The statements of the event log. Each probes or walks an index, whatever the size of the history. */
 
 const columns = (event: string, charge: string, sequence: string) =>
@@ -16,10 +18,16 @@ export const advance = `select last, trimmed_to, more from purser.sequence_event
 export const head = `select last, trimmed_to, $1::text is null or exists (select 1 from purser.feed_epochs where epoch = $1::text) as known
 from purser.feed_head`
 
-/** after, limit. Row by row along the log, so that the plan cannot become a join of whole tables. */
-export const read = `select ${columns("e", "c", "f.sequence")}
-from (select sequence, position from purser.feed_log where sequence > $1::bigint order by sequence limit $2::integer) f
-cross join lateral (select * from purser.charge_events e where e.position = f.position offset 0) e
+/** after, limit. Each page of the trail that the next places are in is opened once. Row by row along the log, so that the plan cannot become a join of whole tables. */
+export const read = `with f as materialized (
+  select sequence, position from purser.feed_log where sequence > $1::bigint order by sequence limit $2::integer
+),
+e as materialized (
+  select e.* from (select distinct position - position % ${eventPageMax} as page from f) p
+  cross join lateral (select * from purser.charge_events e where e.page = p.page offset 0) e
+)
+select ${columns("e", "c", "f.sequence")}
+from f join e using (position)
 cross join lateral (select * from purser.charges c where c.charge_key = e.charge_key offset 0) c
 order by f.sequence`
 
@@ -31,9 +39,8 @@ export const snapshot = `select c.charge_key as page_key, e.*
 from (select * from purser.charges where charge_key > $2::text order by charge_key limit $3::integer) c
 left join lateral (
   select ${columns("v", "c", "coalesce(f.sequence, 0)")}
-  from purser.charge_events v left join lateral (select f.sequence from purser.feed_log f where f.position = v.position offset 0) f on true
-  where v.charge_key = c.charge_key
-    and (f.sequence <= $1::bigint or (f.sequence is null and v.position <= (select low from purser.feed_head)))
+  from purser.events_of(c.charge_key) v left join lateral (select f.sequence from purser.feed_log f where f.position = v.position offset 0) f on true
+  where (f.sequence <= $1::bigint or (f.sequence is null and v.position <= (select low from purser.feed_head)))
   order by v.seq desc limit 1
 ) e on true
 order by c.charge_key`

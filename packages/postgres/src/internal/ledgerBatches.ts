@@ -129,6 +129,11 @@ class FirstLease implements Lease {
   }
 }
 
+const keyPattern = /[0-9a-f]{32}/
+
+/** Whether the claim names an object that is not found by its name, so that it has to be noted whose it is. */
+const notesObject = ({ chargeKey, extras }: ClaimInput) => extras?.object !== undefined && keyPattern.exec(extras.object.id)?.[0] !== chargeKey
+
 /** A charge at its first claim: all that is in its row is what the request says. */
 class FirstClaim implements ClaimedCharge {
   readonly lease: Lease
@@ -206,6 +211,7 @@ export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenP
   let triedSince = 0
   return (inputs: ReadonlyArray<ClaimInput>) => {
     const room = inputs.every(({ extras }) => extras?.room === true)
+    if (inputs.some(notesObject)) return looking(inputs, room)
     if (left > 0) {
       left--
       return looking(inputs, room)

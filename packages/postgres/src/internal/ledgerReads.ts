@@ -20,7 +20,7 @@ where next_attempt_at <= purser.now() and quarantine is null order by next_attem
 
 /** key */
 export const events = `select charge_key, seq, (extract(epoch from at) * 1000)::float8 as at_ms, from_state, to_state, worker, attempt, detail, principal
-from purser.charge_events where charge_key = $1::text order by seq`
+from purser.events_of($1::text) order by seq`
 
 /** period, or null for all */
 export const report = `select billing_period, currency, state, count(*) as charges, sum(amount_minor) as amount_minor,

@@ -13,6 +13,7 @@
  * conditions of the write say all. What they leave is for `claim`, `attach` and `settle`. Only the first two insert charges, and `begin` does so before it updates any, which the look at `n` forces: in any order
  * two claims could wait for each other.
  */
+import { firstPage, newPage, same, withPage, writeEvents, writeObjects } from "./eventPages.ts"
 import { writePage } from "./leasePages.ts"
 
 /** The time, for statements that join it. */
@@ -23,10 +24,6 @@ const few = "length(i.charge_key) = 32"
 const open = `('planned', 'claimed', 'attached')`
 /** States in which a charge may have a lease. */
 export const held = `('claimed', 'attached', 'processing')`
-/** Lines of the trail. */
-export const writeEvents = (from: string, columns: string, more = "") =>
-  `insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail${more}) select ${columns} from ${from}`
-
 /** The object of an outcome where it is not the one that was attached: by it the charge is found. */
 const foundObject = "nullif(c.outcome_payment_intent_id, c.payment_intent_id) as object"
 
@@ -40,7 +37,8 @@ const claims = `$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::
 const claimed = `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker, principal`
 const scope = `namespace, billing_period, currency`
 
-const firstClaims = `i as materialized (
+const firstClaims = `${newPage},
+i as materialized (
   select i.*, case when object is null then 'claimed' else 'attached' end as next
   from unnest(${claims}, $14::text[], $15::text[]) as i(${claimed}, object, object_method)
   order by charge_key
@@ -48,14 +46,15 @@ const firstClaims = `i as materialized (
 const insertCharges = (onConflict: string) =>
   `insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
     payment_method, allow_future, state, payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
-    planned_at, updated_at)
+    planned_at, updated_at, event_pages)
   select i.charge_key, i.namespace, i.customer_id, i.billing_period, i.item, i.amount_minor, i.currency, i.stripe_customer_id,
     i.payment_method, i.allow_future, i.next, i.object, i.object_method, i.worker, 1, purser.now() + $12::float8 * interval '1 millisecond', purser.now(),
-    purser.now(), purser.now()
+    purser.now(), purser.now(), ${firstPage}
   from i order by i.charge_key ${onConflict}`
 
 /** What follows the write of the charges `o`, and the answer. The locks of the caps come last, in the order in which `purser.reserve` takes them. */
-const afterFirstClaims = `e as (${writeEvents("o", "charge_key, event_seq, purser.now(), from_state, next, worker, 1, object, principal", ", principal")} returning 1),
+const lineOfClaim = { to: "next", worker: "worker", attempt: same("1"), detail: "object", principal: "principal" }
+const afterFirstClaims = (written: string) => `${written},
 g as (${writePage("(select charge_key, purser.now() + $12::float8 * interval '1 millisecond' as lease_until from o) o")} returning id),
 x as (delete from purser.lease_pages where id = any($17::bigint[])),
 s as (
@@ -93,7 +92,7 @@ n as (${insertCharges("on conflict (charge_key) do nothing")} returning charge_k
 p as (
   update purser.charges c set state = i.next, payment_intent_id = i.object, attached_payment_method = i.object_method, lease_worker = i.worker,
     lease_epoch = 1, lease_until = purser.now() + $12::float8 * interval '1 millisecond', first_claimed_at = purser.now(), event_seq = c.event_seq + 1,
-    updated_at = purser.now()
+    event_pages = ${withPage}, updated_at = purser.now()
   from (select i.* from i left join n using (charge_key) where n.charge_key is null and ${few} order by i.charge_key) i
   where c.charge_key = i.charge_key and c.state = 'planned' and c.lease_epoch = 0 and c.revision = 0 and c.quarantine is null
     and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
@@ -105,23 +104,24 @@ o as materialized (
   from (select charge_key, 1 as event_seq, null::text as from_state from n union all select charge_key, event_seq, 'planned' from p) w
   join i using (charge_key)
 ),
-${afterFirstClaims}`
+${afterFirstClaims(`e as (${writeEvents("o", { ...lineOfClaim, from: "from_state" })} returning 1),\nb as (${writeObjects("o", "object")})`)}`
 
 /**
- * The same parameters and answer, for identities that are all new: where one is not, the statement fails, and nothing of it has come about. To look
- * for each before it is written takes a tenth of the claim.
+ * The same parameters and answer, for identities that are all new, and objects that have the key of their charge in their name: where one is not new, the statement
+ * fails, and nothing of it has come about. To look for each before it is written takes a tenth of the claim.
  */
 export const beginNew = `with
 ${firstClaims},
 n as (${insertCharges("")} returning 1),
-o as not materialized (select *, 1 as event_seq, null::text as from_state from i),
-${afterFirstClaims}`
+o as not materialized (select * from i),
+${afterFirstClaims(`e as (${writeEvents("o", { ...lineOfClaim, seq: same("1"), from: same(null) })} returning 1)`)}`
 
 /**
  * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals, revisions.
  * For rows that are there; one that is not is answered with `again`.
  */
 export const claim = `with ${clock},
+${newPage},
 i as materialized (
   select * from unnest(${claims}, $14::integer[]) as i(${claimed}, revision)
   order by charge_key
@@ -146,15 +146,16 @@ w as (
   update purser.charges c set
     state = case when c.state = 'planned' then 'claimed' else c.state end,
     lease_worker = f.worker, lease_epoch = c.lease_epoch + 1, lease_until = t.now + $12::float8 * interval '1 millisecond',
-    first_claimed_at = coalesce(c.first_claimed_at, t.now), event_seq = c.event_seq + 1, updated_at = t.now
+    first_claimed_at = coalesce(c.first_claimed_at, t.now), event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
   from f, t
   where f.verdict = 'free' and c.charge_key = f.charge_key and c.event_seq = f.event_seq
     and (c.lease_until is null or c.lease_until <= t.now)
   returning c.*, f.state as from_state, t.now
 ),
 e as (${
-  writeEvents("w join i using (charge_key)", `charge_key, event_seq, now, from_state, state, lease_worker, attempt,
-    case when from_state in ${held} then 'taken over' end, i.principal`, ", principal")
+  writeEvents("w join i using (charge_key)", {
+    from: "from_state", to: "state", worker: "lease_worker", detail: `case when from_state in ${held} then 'taken over' end`, principal: "i.principal"
+  })
 }),
 g as (${writePage("w")})
 select f.charge_key,
@@ -171,7 +172,7 @@ select f.charge_key,
 from f cross join t left join w on w.charge_key = f.charge_key`
 
 /** keys, workers, epochs, generations, payment intents, methods. Objects for charges that have none, by their holders; answers the keys that moved, or null for all. */
-export const attachFirst = `with
+export const attachFirst = `with ${newPage},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[])
     as i(charge_key, worker, epoch, generation, payment_intent_id, payment_method)
@@ -179,16 +180,18 @@ i as materialized (
 ),
 u as (
   update purser.charges c set state = 'attached', payment_intent_id = i.payment_intent_id, attached_payment_method = i.payment_method,
-    event_seq = c.event_seq + 1, updated_at = purser.now()
+    event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = purser.now()
   from (select * from i where ${few}) i
   where c.charge_key = i.charge_key and c.state = 'claimed' and c.payment_intent_id is null and c.lease_epoch = i.epoch and c.generation = i.generation
   returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, i.worker
 ),
-e as (${writeEvents("u", "charge_key, event_seq, purser.now(), 'claimed', 'attached', worker, attempt, payment_intent_id")})
+e as (${writeEvents("u", { from: same("'claimed'"), to: same("'attached'"), worker: "worker", detail: "payment_intent_id" })}),
+b as (${writeObjects("u", "payment_intent_id")})
 select ${keysUnlessAll} as moved from u`
 
 /** keys, workers, epochs, generations, payment intents, methods. The same object again freezes a method where there is none yet. */
 export const attach = `with ${clock},
+${newPage},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[])
     as i(charge_key, worker, epoch, generation, payment_intent_id, payment_method)
@@ -207,18 +210,19 @@ f as materialized (
 ),
 u as (
   update purser.charges c set state = 'attached', payment_intent_id = f.payment_intent_id, attached_payment_method = f.payment_method,
-    event_seq = c.event_seq + 1, updated_at = t.now
+    event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
   from f, t
   where f.verdict = 'free' and c.charge_key = f.charge_key and c.event_seq = f.event_seq
   returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, f.kept_state, f.worker, t.now
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, kept_state, 'attached', worker, attempt, payment_intent_id")})
+e as (${writeEvents("u", { from: "kept_state", to: same("'attached'"), worker: "worker", detail: "payment_intent_id" })}),
+b as (${writeObjects("u where kept_state <> 'attached'", "payment_intent_id")})
 select f.charge_key, f.kept_id,
   case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
 from f left join u on u.charge_key = f.charge_key`
 
 /** keys, workers, epochs, attempts, payment intents, charge ids, received. Payments of attached objects by their holders; answers the keys that moved, or null for all. */
-export const settlePaid = `with
+export const settlePaid = `with ${newPage},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::bigint[])
     as i(charge_key, worker, epoch, attempt, intent_id, charge_id, received_minor)
@@ -228,12 +232,12 @@ u as (
   update purser.charges c set state = 'succeeded', outcome_payment_intent_id = i.intent_id, charge_id = i.charge_id, received_minor = i.received_minor,
     outcome_code = null, outcome_decline_code = null, outcome_detail = null, outcome_advice_code = null, next_attempt_at = null,
     release_due = false, dunning_due = false, lease_until = null, settled_at = purser.now(), event_seq = c.event_seq + 1,
-    updated_at = purser.now()
+    event_pages = ${withPage}, updated_at = purser.now()
   from (select * from i where ${few}) i
-  where c.charge_key = i.charge_key and c.state = 'attached' and c.lease_epoch = i.epoch and c.attempt = i.attempt
-  returning c.charge_key, c.event_seq, c.attempt, i.worker, ${foundObject}
+  where c.charge_key = i.charge_key and c.state = 'attached' and c.lease_epoch = i.epoch and c.attempt = i.attempt and c.payment_intent_id = i.intent_id
+  returning c.charge_key, c.event_seq, c.attempt, i.worker
 ),
-e as (${writeEvents("u", "charge_key, event_seq, purser.now(), 'attached', 'succeeded', worker, attempt, null, object", ", object")})
+e as (${writeEvents("u", { from: same("'attached'"), to: same("'succeeded'"), worker: "worker", detail: same(null) })})
 select ${keysUnlessAll} as moved from u`
 
 /**
@@ -241,6 +245,7 @@ select ${keysUnlessAll} as moved from u`
  * details, poll ms, advice codes, declined charges, next attempts in ms
  */
 export const settle = `with ${clock},
+${newPage},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
     $10::text[], $11::text[], $12::text[], $13::float8[], $14::text[], $15::text[], $16::float8[])
@@ -270,19 +275,19 @@ u as (
     unpaid = f.state not in ('succeeded', 'processing'), release_due = f.state in ('declined', 'rejected', 'canceled'), dunning_due = f.state = 'declined',
     lease_until = case when f.state = 'processing' and c.quarantine is null then t.now + f.poll_ms * interval '1 millisecond' end,
     settled_at = case when f.state = 'processing' then null else t.now end,
-    event_seq = case when f.verdict = 'moves' then c.event_seq + 1 else c.event_seq end, updated_at = t.now
+    event_seq = case when f.verdict = 'moves' then c.event_seq + 1 else c.event_seq end,
+    event_pages = case when f.verdict = 'moves' then ${withPage} else c.event_pages end, updated_at = t.now
   from f, t
   where f.verdict in ('moves', 'polls') and c.charge_key = f.charge_key and c.event_seq = f.event_seq
   returning c.charge_key, c.event_seq, c.attempt, c.state, c.lease_until, f.kept_state, f.worker, f.verdict, c.outcome_detail, t.now, ${foundObject}
 ),
 e as (${
-  writeEvents(
-    "u where verdict = 'moves'",
-    `charge_key, event_seq, now, kept_state, state, worker, attempt,
-    case when state = 'succeeded' and kept_state in ('declined', 'rejected', 'canceled') then 'late success after ' || kept_state else outcome_detail end, object`,
-    ", object"
-  )
+  writeEvents("u where verdict = 'moves'", {
+    from: "kept_state", to: "state", worker: "worker",
+    detail: "case when state = 'succeeded' and kept_state in ('declined', 'rejected', 'canceled') then 'late success after ' || kept_state else outcome_detail end"
+  })
 }),
+b as (${writeObjects("u where verdict = 'moves'", "object")}),
 g as (${writePage("u")})
 select f.charge_key,
   case when u.charge_key is not null then f.verdict when f.verdict in ('moves', 'polls') then 'again' else f.verdict end as verdict,
@@ -306,18 +311,19 @@ select charge_key from u`
 
 /** keys, workers, epochs, retry ms, details */
 export const handBack = `with ${clock},
+${newPage},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::float8[], $5::text[]) as i(charge_key, worker, epoch, retry_ms, detail)
   order by charge_key
 ),
 f as materialized (select i.*, case when ${ours} then 'ours' else 'lost' end as verdict from i ${probe}),
 u as (
-  update purser.charges c set lease_until = t.now + i.retry_ms * interval '1 millisecond', event_seq = c.event_seq + 1, updated_at = t.now
+  update purser.charges c set lease_until = t.now + i.retry_ms * interval '1 millisecond', event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
   from f i, t
   where i.verdict = 'ours' and c.charge_key = i.charge_key and ${ours}
   returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, i.worker, i.detail, t.now
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, state, state, worker, attempt, detail")}),
+e as (${writeEvents("u", { from: "state", to: "state", worker: "worker", detail: "detail" })}),
 g as (${writePage("u")})
 select charge_key from u`
 
@@ -334,29 +340,32 @@ select charge_key from u`
 
 /** key, worker, epoch, generation, payment intent */
 export const renew = `with ${clock},
+${newPage},
 u as (
   update purser.charges c set state = 'claimed', generation = c.generation + 1, payment_intent_id = null, attached_payment_method = null,
-    event_seq = c.event_seq + 1, updated_at = t.now
+    event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
   from t, purser.charges o
   where c.charge_key = $1::text and o.charge_key = $1::text and o.event_seq = c.event_seq and c.lease_epoch = $3::bigint
     and c.generation = $4::integer and c.payment_intent_id = $5::text and c.state in ${held}
   returning c.charge_key, c.event_seq, c.attempt, c.generation, o.state as from_state, t.now
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, from_state, 'claimed', $2::text, attempt, 'generation ' || generation")})
+e as (${writeEvents("u", { from: "from_state", to: same("'claimed'"), worker: "$2::text", detail: "'generation ' || generation" })})
 select charge_key from u`
 
 /** key, worker, detail */
 export const quarantine = `with ${clock},
+${newPage},
 u as (
-  update purser.charges c set quarantine = $3::text, lease_until = null, event_seq = c.event_seq + 1, updated_at = t.now
+  update purser.charges c set quarantine = $3::text, lease_until = null, event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
   from t where c.charge_key = $1::text and c.quarantine is null
   returning c.charge_key, c.event_seq, c.state, c.attempt, t.now
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, state, state, $2::text, attempt, 'quarantined: ' || $3::text")})
+e as (${writeEvents("u", { from: "state", to: "state", worker: "$2::text", detail: "'quarantined: ' || $3::text" })})
 select charge_key from u`
 
 /** keys, states, actor, reason, method or null, attempt or null. A new epoch fences off whoever settled it before. */
 export const reopen = `with ${clock},
+${newPage},
 f as materialized (
   select c.charge_key, c.state from purser.charges c
   where c.charge_key = any($1::text[]) and c.state = any($2::text[]) and c.state in ('declined', 'rejected', 'requires_action')
@@ -370,10 +379,13 @@ u as (
     lease_until = case when c.payment_intent_id is null or c.quarantine is not null then null else t.now end,
     outcome_payment_intent_id = null, charge_id = null, received_minor = null, outcome_code = null, outcome_decline_code = null,
     outcome_detail = null, outcome_advice_code = null, chosen_payment_method = coalesce($5::text, c.chosen_payment_method), next_attempt_at = null,
-    settled_at = null, release_due = false, dunning_due = false, event_seq = c.event_seq + 1, updated_at = t.now
+    settled_at = null, release_due = false, dunning_due = false, event_seq = c.event_seq + 1,
+    event_pages = ${withPage}, updated_at = t.now
   from f, t where c.charge_key = f.charge_key
   returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, f.state as from_state, t.now
 ),
 g as (${writePage("u")}),
-e as (${writeEvents("u", "charge_key, event_seq, now, from_state, state, null, attempt, 'reopened by ' || $3::text || ': ' || $4::text || coalesce(' (with ' || $5::text || ')', '')")})
+e as (${
+  writeEvents("u", { from: "from_state", to: "state", worker: same(null), detail: "'reopened by ' || $3::text || ': ' || $4::text || coalesce(' (with ' || $5::text || ')', '')" })
+})
 select count(*)::integer as moved from u`

@@ -2,6 +2,7 @@
  * The statements of the book of refunds. A claim is a transaction that holds the charge's row, and then the refund's: what is left of a payment is
  * summed after the lock, so that two requests never see the same rest. Everything else is one statement.
  */
+import { firstPage, newPage, same, writeEvents as writeChargeEvents } from "./eventPages.ts"
 import { recordColumns, terms } from "./ledgerReads.ts"
 
 const clock = `t as materialized (select purser.now() as now)`
@@ -129,16 +130,16 @@ from purser.refunds where charge_key = $1::text and payment_intent_id = $2::text
 
 /** key, namespace, customer, period, item, amount, currency, Stripe customer, method, allow future, revision, revises, actor, reason */
 export const openRevision = `with ${clock},
+${newPage},
 n as (
-  insert into purser.charges (${terms}, revises, state, planned_at, updated_at)
+  insert into purser.charges (${terms}, revises, state, planned_at, updated_at, event_pages)
   select $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::text, $8::text, $9::text, $10::boolean, $11::integer, $12::text, 'planned',
-    t.now, t.now from t
-  returning charge_key, planned_at
+    t.now, t.now, ${firstPage} from t
+  returning charge_key
 ),
-e as (
-  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
-  select charge_key, 1, planned_at, null, 'planned', null, 1, 'billed anew by ' || $13::text || ': ' || $14::text from n
-)
+e as (${
+  writeChargeEvents("n", { seq: same("1"), from: same(null), to: same("'planned'"), worker: same(null), attempt: same("1"), detail: same("'billed anew by ' || $13::text || ': ' || $14::text") })
+})
 select charge_key from n`
 
 /** refund key */

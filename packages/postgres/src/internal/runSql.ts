@@ -2,6 +2,7 @@
  * The statements of the run book. Whole-run statements are set-based; paging walks the primary key `(run_id, line)` and
  * probes one charge per row.
  */
+import { eventPageMax, same, writeEvents } from "./eventPages.ts"
 import { terms } from "./ledgerReads.ts"
 
 const open = `('planned', 'claimed', 'attached')`
@@ -70,19 +71,21 @@ export const planPart = 65_536
 export const endOfPart = `select coalesce(max(line), $2::integer) as line
 from (select line from purser.run_rows where run_id = $1::text and line > $2::integer order by line limit $3::integer) r`
 
-const plan = (onConflict: string) => `with n as (
-  insert into purser.charges (${terms}, state, planned_at, updated_at)
-  select ${terms}, 'planned', purser.now(), purser.now() from purser.run_rows
-  where run_id = $1::text and line > $2::integer and line <= $3::integer and revision = 0 order by charge_key, line
-  ${onConflict}
-  returning charge_key, planned_at
+const plan = (onConflict: string) => `with k as materialized (
+  select count(*) as rows from purser.run_rows where run_id = $1::text and line > $2::integer and line <= $3::integer
 ),
-e as (
-  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
-  select charge_key, 1, planned_at, null, 'planned', null, 1, null from n
-)
-select (select count(*) from n) as planned,
-  (select count(*) from purser.run_rows where run_id = $1::text and line > $2::integer and line <= $3::integer) as rows`
+g as materialized (
+  select array_agg(purser.next_event_page()) as pages from k cross join lateral generate_series(0, k.rows / ${eventPageMax})
+),
+n as (
+  insert into purser.charges (${terms}, state, planned_at, updated_at, event_pages)
+  select ${terms}, 'planned', purser.now(), purser.now(), array[(select pages from g)[1 + ((row_number() over (order by charge_key, line) - 1) / ${eventPageMax})::integer]]
+  from purser.run_rows where run_id = $1::text and line > $2::integer and line <= $3::integer and revision = 0 order by charge_key, line
+  ${onConflict}
+  returning charge_key, event_pages[1] as page
+),
+e as (${writeEvents("n", { seq: same("1"), from: same(null), to: same("'planned'"), worker: same(null), attempt: same("1"), detail: same(null) }, "page")})
+select (select count(*) from n) as planned, (select rows from k) as rows`
 
 /**
  * run, after line, through line. In the order of the key, in which claims lock rows too; the first line of an identity wins. A revision is opened by an

@@ -3,6 +3,7 @@
  * what does not fit costs a bounded time, and the search goes on with the next page.
  */
 import type { ChargePlace, ChargeQuery } from "@purser/core"
+import { keyIn } from "./eventPages.ts"
 import { chargesWithLease } from "./leasePages.ts"
 import { integer, text } from "./params.ts"
 
@@ -73,11 +74,12 @@ const rangeOf = (query: ChargeQuery, after: ChargePlace | null, name: Name): Ran
   return { from: `purser.charges c${where(...settled, ...period, ...place)}`, order: order.period, filters: state }
 }
 
-/** The one charge, or in a ledger that was put together from two the few charges, that an event named a payment object of. */
+/** The one charge, or in a ledger that was put together from two the few charges, that a payment object was made or found for. */
 export const findObject = (id: string, limit: number): SearchStatement => ({
   sql: `select ${lineColumns} from purser.charges c where c.charge_key = any(array(
-      select e.charge_key from purser.charge_events e where e.to_state = 'attached' and e.detail = $1::text
-      union select e.charge_key from purser.charge_events e where e.object = $1::text))
+      select o.charge_key from purser.charge_objects o where o.object = $1::text
+      union select q.charge_key from purser.charges q where q.charge_key = ${keyIn("$1::text")} and ($1::text in (q.payment_intent_id, q.outcome_payment_intent_id)
+        or exists (select 1 from purser.events_of(q.charge_key) v where v.to_state = 'attached' and v.detail = $1::text))))
     order by charge_key limit $2::integer`,
   params: [text(id), integer(limit)]
 })

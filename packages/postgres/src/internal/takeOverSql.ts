@@ -1,6 +1,7 @@
 /** The statements that take a charge over from whoever had it: its lease ran out, or what it waited for has come. */
+import { newPage, same, withPage, writeEvents } from "./eventPages.ts"
 import { writePage } from "./leasePages.ts"
-import { clock, held, writeEvents } from "./ledgerWrites.ts"
+import { clock, held } from "./ledgerWrites.ts"
 
 const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 
@@ -23,6 +24,7 @@ export const takenColumns = (taken: string) => `charge_key, namespace, customer_
  * Each row also says how many pages were looked at and how many of them put back; where nothing is taken, one row says that alone.
  */
 export const takeExpired = `with ${clock},
+${newPage},
 d as materialized (
   delete from purser.lease_pages where ctid = any(array(
     select ctid from purser.lease_pages where ran_out order by turn_at limit $2::integer for update skip locked))
@@ -41,11 +43,11 @@ f as materialized (
 ),
 u as (
   update purser.charges c set lease_worker = $1::text, lease_epoch = c.lease_epoch + 1,
-    lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, updated_at = t.now
+    lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
   from f, t where c.charge_key = f.charge_key
   returning c.*, f.ran_out_at, t.now
 ),
-e as (${writeEvents("u", "charge_key, event_seq, now, state, state, lease_worker, attempt, 'taken over'")}),
+e as (${writeEvents("u", { from: "state", to: "state", worker: "lease_worker", detail: same("'taken over'") })}),
 g as (${writePage("(select charge_key, lease_until from u union all select h.charge_key, h.lease_until from h cross join t where h.lease_until > t.now) p")}),
 r as (
   insert into purser.lease_pages (turn_at, ran_out, keys)
@@ -58,6 +60,7 @@ order by ran_out_at, charge_key`
 
 /** key, worker, lease ms. A row that waits for the customer becomes one whose object is being read. */
 export const takeWaiting = `with ${clock},
+${newPage},
 f as materialized (
   select c.charge_key, c.state as from_state, c.event_seq from purser.charges c
   where c.charge_key = $1::text and c.state in ('processing', 'requires_action') and c.quarantine is null
@@ -65,15 +68,17 @@ f as materialized (
 ),
 u as (
   update purser.charges c set state = 'processing', unpaid = false, lease_worker = $2::text, lease_epoch = c.lease_epoch + 1,
-    lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, settled_at = null, updated_at = t.now
+    lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, event_pages = ${withPage}, settled_at = null,
+    updated_at = t.now
   from f, t where c.charge_key = f.charge_key
   returning c.*, f.from_state, t.now
 ),
-e as (
-  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail)
-  select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt,
-    case when from_state = 'requires_action' then 'its object has moved on' else 'taken over' end from u
-),
+e as (${
+  writeEvents("u", {
+    from: "from_state", to: same("'processing'"), worker: "lease_worker",
+    detail: "case when from_state = 'requires_action' then 'its object has moved on' else 'taken over' end"
+  })
+}),
 g as (${writePage("u")})
 select ${takenColumns("u")}
 from u`

@@ -2,6 +2,7 @@
  * The statements around webhooks and reconciliation: a row that comes to name a payment, rows by period, the inbox, and what was
  * seen at the processor. Times are the database's.
  */
+import { firstPage, newPage, same, withPage, writeEvents, writeObjects } from "./eventPages.ts"
 import { recordColumns } from "./ledgerReads.ts"
 import { writePage } from "./leasePages.ts"
 import { takenColumns } from "./takeOverSql.ts"
@@ -14,6 +15,7 @@ const atMs = (parameter: string) => `to_timestamp(${parameter}::float8 / 1000)`
  * as used, lease ms, revision, the key that it bills anew or null. A row without an object that nobody holds, or a new one, comes to name the object and waits for it.
  */
 export const adopt = `with t as materialized (select purser.now() as now),
+${newPage},
 f as materialized (
   select c.charge_key, c.state as from_state from purser.charges c cross join t
   where c.charge_key = $1::text and c.payment_intent_id is null and c.quarantine is null
@@ -27,16 +29,16 @@ u as (
     lease_worker = $11::text, lease_epoch = c.lease_epoch + 1, lease_until = t.now + $14::float8 * interval '1 millisecond',
     first_claimed_at = coalesce(c.first_claimed_at, t.now), outcome_payment_intent_id = $12::text, charge_id = null, received_minor = null,
     outcome_code = null, outcome_decline_code = null, outcome_detail = null, outcome_advice_code = null, next_attempt_at = null, settled_at = null, release_due = false,
-    dunning_due = false, event_seq = c.event_seq + 1, updated_at = t.now
+    dunning_due = false, event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
   from f, t where c.charge_key = f.charge_key
   returning c.*, f.from_state, t.now
 ),
 n as (
   insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
     payment_method, allow_future, state, payment_intent_id, outcome_payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
-    planned_at, updated_at, revision, revises)
+    planned_at, updated_at, revision, revises, event_pages)
   select $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::text, $8::text, $9::text, $10::boolean, 'processing', $12::text, $12::text, $13::text,
-    $11::text, 1, t.now + $14::float8 * interval '1 millisecond', t.now, t.now, t.now, $15::integer, $16::text
+    $11::text, 1, t.now + $14::float8 * interval '1 millisecond', t.now, t.now, t.now, $15::integer, $16::text, ${firstPage}
   from t where ($16::text is null or (exists (select 1 from purser.charges p where p.charge_key = $16::text and p.state = 'succeeded')
     and not exists (select 1 from purser.charges s where s.revises = $16::text)))
     and not exists (select 1 from purser.charges c where c.charge_key = $1::text)
@@ -44,10 +46,8 @@ n as (
   returning *, null::text as from_state, updated_at as now
 ),
 w as (select * from u union all select * from n),
-e as (
-  insert into purser.charge_events (charge_key, seq, at, from_state, to_state, worker, attempt, detail, object)
-  select charge_key, event_seq, now, from_state, 'processing', lease_worker, attempt, 'paid at the processor as ' || payment_intent_id, payment_intent_id from w
-),
+e as (${writeEvents("w", { from: "from_state", to: same("'processing'"), worker: "lease_worker", detail: "'paid at the processor as ' || payment_intent_id" })}),
+b as (${writeObjects("w", "payment_intent_id")}),
 g as (${writePage("w")})
 select ${takenColumns("w")}
 from w`
@@ -56,8 +56,8 @@ from w`
 export const page = `select ${recordColumns}
 from purser.charges where billing_period = $1::text and charge_key > $2::text order by charge_key limit $3::integer`
 
-/** Along the index of positions: the last one given is as good as the last one written. */
-export const newestEvent = `select ${epochMs("at")} as at_ms from purser.charge_events order by position desc limit 1`
+/** Along the pages of the trail: the last one given is as good as the last one written. */
+export const newestEvent = `select ${epochMs("at")} as at_ms from purser.charge_event_pages order by page desc limit 1`
 
 /** period */
 export const namespaces = `select distinct namespace from purser.charges where billing_period = $1::text`

@@ -27,7 +27,7 @@ done as (
   select split_part(e.worker, '/', 1) as worker,
     count(*) filter (where e.to_state in ('succeeded', 'declined', 'rejected', 'requires_action', 'canceled')) as settled,
     count(*) filter (where e.detail = 'taken over') as taken_over
-  from (select * from purser.charge_events order by position desc limit $1::integer) e
+  from (select * from purser.charge_events order by page desc limit $1::integer) e
   where e.at > purser.now() - interval '1 minute' and e.worker is not null
   group by 1
 )

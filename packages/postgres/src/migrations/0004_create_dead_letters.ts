@@ -1,9 +1,8 @@
-/** Who asked, on the event trail; and the messages that nobody could answer. */
+/** The messages that nobody could answer. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
-  `alter table purser.charge_events add column principal text`,
   // One row for equal messages, so that a sender that repeats itself fills no table.
   `create table purser.dead_letters (
     digest bytea primary key,

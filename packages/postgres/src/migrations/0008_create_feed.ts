@@ -1,15 +1,15 @@
 /**
  * The global order of the ledger's events, for those who follow them.
  *
- * `charge_events.position` is drawn while a transaction runs, so that positions become visible out of order, and those
- * of a transaction that was rolled back never do. A reader that remembers the highest position would step over whatever
+ * The page of `charge_events`, with which a line's position begins, is drawn while a transaction runs, so that positions become visible
+ * out of order, and those of a transaction that was rolled back never do. A reader that remembers the highest position would step over whatever
  * commits later below it. So places are given afterwards: `sequence_events` gives the next ones to all events that are
  * visible and have none, and keeps them in `feed_log`. It looks again at every position above `low`; `low` moves up to
  * `mark` only when each transaction that could still make an event visible below `mark` is over, which is when the
  * oldest running transaction began after `bound`. A transaction that runs for long delays that and nothing else.
  *
  * Why `bound` is right: positions are drawn in order, so that whoever drew one below a position that is visible had drawn
- * it by then; a writer has its transaction id before it draws (the column's default asks for it first); `bound` is the id of the
+ * it by then; a writer has its transaction id before it draws (`next_event_page` asks for it first); `bound` is the id of the
  * sequencing transaction, drawn after it saw that position. So all of them have smaller ids than `bound`.
  */
 import { Effect } from "effect"
@@ -17,6 +17,9 @@ import { SqlClient } from "effect/sql"
 
 /** The lock of those who give places: the letters "feed" as a number. */
 const lock = 1717921124n
+
+/** Positions that a page of the trail has. */
+const eventPage = 1024
 
 const statements: ReadonlyArray<string> = [
   `create table purser.feed_head (
@@ -57,7 +60,7 @@ const statements: ReadonlyArray<string> = [
     if h.bound >= pg_snapshot_xmax(pg_current_snapshot()) then h.bound := null; end if;
 
     select max(n.position), count(*) >= batch into newest, more
-      from (select e.position from purser.charge_events e where e.position > h.high order by e.position limit batch) n;
+      from (select e.position from purser.charge_events e where e.page > h.high - ${eventPage} and e.position > h.high order by e.page, e.position limit batch) n;
     newest := coalesce(newest, h.high);
     last := h.last;
     trimmed_to := h.trimmed_to;
@@ -68,7 +71,7 @@ const statements: ReadonlyArray<string> = [
     insert into purser.feed_log (sequence, position)
       select h.last + row_number() over (order by e.position), e.position
       from purser.charge_events e
-      where e.position > h.low and e.position <= newest
+      where e.page > h.low - ${eventPage} and e.page <= newest and e.position > h.low and e.position <= newest
         and not exists (select 1 from purser.feed_log f where f.position = e.position offset 0);
     get diagnostics given = row_count;
     last := h.last + given;

@@ -1,0 +1,71 @@
+/**
+ * The trail, written a page to a statement: `0002_create_ledger` explains it. Each statement that moves charges has `newPage` among its
+ * parts, notes the page in the rows that it moves, and writes the page of their lines.
+ */
+
+/** Lines that a page may have: as many charges as a statement may move. */
+export const eventPageMax = 1024
+
+/** Draws the page's number once a row asks for it. */
+export const newPage = "ep as materialized (select purser.next_event_page() as page)"
+/** What `event_pages` of a new charge says. */
+export const firstPage = "array[(select page from ep)]"
+/** What `event_pages` of the charge `c` says from now on. */
+export const withPage = "c.event_pages || (select page from ep)"
+
+/** What the lines of a page say, as expressions over the rows that moved, of which `to` and `worker` are never null; `same` for what is the same in all of them. */
+interface Lines {
+  readonly from: string | Same
+  readonly to: string | Same
+  readonly worker: string | Same
+  readonly detail: string | Same
+  readonly seq?: string | Same
+  readonly attempt?: string | Same
+  readonly principal?: string | Same
+}
+type Same = { readonly same: string | null }
+
+/** The same in each line of the page: an expression that is not null, or null. */
+export const same = (value: string | null): Same => ({ same: value })
+
+/** Each aggregate is paid for by each statement, so that only long texts which nearly always agree are looked at for that: by their bytes. */
+const collect = {
+  each: (name: string) => `array_agg(v."${name}")`,
+  some: (name: string) => `case when count(v."${name}") > 0 then array_agg(v."${name}") end`,
+  alike: (name: string) => `case when min(v."${name}" collate "C") = max(v."${name}" collate "C") then array[min(v."${name}" collate "C")] else array_agg(v."${name}") end`
+}
+
+const columns = [
+  { name: "seqs", of: "seq", type: "integer", collected: collect.each },
+  { name: "from_states", of: "from", type: "text", collected: collect.some },
+  { name: "to_states", of: "to", type: "text", collected: collect.alike },
+  { name: "workers", of: "worker", type: "text", collected: collect.alike },
+  { name: "attempts", of: "attempt", type: "integer", collected: collect.each },
+  { name: "details", of: "detail", type: "text", collected: collect.some },
+  { name: "principals", of: "principal", type: "text", collected: collect.some }
+] as const
+
+/**
+ * Writes the page of the rows `rows`, which have `charge_key`, and `event_seq` and `attempt` unless `lines` says otherwise. Nothing where there are none. With
+ * `page`, an expression over the rows, there are several pages: one for each of its values.
+ */
+export const writeEvents = (rows: string, lines: Lines, page?: string): string => {
+  const said = { seq: "event_seq", attempt: "attempt", principal: same(null), ...lines }
+  const varying = columns.filter(({ of }) => typeof said[of] === "string")
+  const one = ({ collected, of }: typeof columns[number]): string => {
+    const value = said[of]
+    return typeof value === "string" ? collected(of) : value.same === null ? "null" : `array[${value.same}]`
+  }
+  const taken = varying.map(({ of, type }) => `, (${said[of]})::${type} as "${of}"`).join("")
+  return `insert into purser.charge_event_pages (page, at, keys, ${columns.map(({ name }) => name).join(", ")})
+  select ${page === undefined ? "(select page from ep)" : "v.page"}, purser.now(), array_agg(v.charge_key), ${columns.map(one).join(", ")}
+  from (select charge_key${page === undefined ? "" : `, ${page} as page`}${taken} from ${rows}) v ${page === undefined ? "having count(*) > 0" : "group by v.page"}`
+}
+
+/** The key that an object's name has in it. */
+export const keyIn = (object: string) => `substring(${object} from '[0-9a-f]{32}')`
+
+/** Notes objects of the rows `rows` as their charges', by an expression that is null where there is none. */
+export const writeObjects = (rows: string, object: string): string =>
+  `insert into purser.charge_objects (object, charge_key) select v.object, v.charge_key from (select charge_key, ${object} as object from ${rows}) v
+  where v.object is not null and ${keyIn("v.object")} is distinct from v.charge_key`
