@@ -38,7 +38,7 @@ export const guards = [
       " and c.reserved_minor + s.amount_minor <= c.cap_minor"
     ]
   }),
-  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages")], {
+  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages"), suite("lateRoom")], {
     claim: [
       ["      when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n        is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'\n", ""],
       "      when c.quarantine is not null then 'quarantined'\n",
@@ -74,9 +74,15 @@ export const guards = [
       [" and c.payment_intent_id = i.proof_id", ""],
       [" and c.state <> 'succeeded' then 'moves'", " then 'moves'"],
       ["      when c.lease_epoch = i.epoch and c.attempt = i.attempt and", "      when c.attempt = i.attempt and"],
-      [" and c.attempt = i.attempt and", " and", "the attempt never moves without the epoch"],
+      ["when c.lease_epoch = i.epoch and c.attempt = i.attempt and", "when c.lease_epoch = i.epoch and"],
       [" and c.state in ${held}\n", "\n"],
-      [" and c.event_seq = f.event_seq", ""]
+      [" and c.event_seq = f.event_seq", ""],
+      "not ours or ",
+      [" and (not ours or not exists (select 1 from purser.cap_reservations r where r.charge_key = u.charge_key))", "", "who holds room is left out again at the write; here it is for who need not wait for the cap"],
+      ["state = 'succeeded' and (not ours", "(not ours", "the write asks again; here it is for who need not wait for the cap"],
+      [" where u.state = 'succeeded' order by u.charge_key\n  on", " order by u.charge_key\n  on"],
+      ["on conflict (charge_key) do nothing\n  returning charge_key, ${scope}, amount_minor", "returning charge_key, ${scope}, amount_minor"],
+      " where k.over_minor > 0"
     ],
     ours: ["c.lease_epoch = i.epoch and ", "c.state in ${held} and ", " and c.quarantine is null"],
     extend: [

@@ -1,9 +1,12 @@
 /** Room under the cap of a charge that others have settled meanwhile: it does not stay with what is unpaid, and not leave what is paid. */
 import { assert, layer } from "@effect/vitest"
-import { type BillingPeriod, type ChargeRequest, type Currency, Declined, Ledger, SpendCap, Succeeded } from "@purser/core"
+import { type BillingPeriod, type ChargeOutcome, type ChargeRequest, type Currency, Declined, Ledger, Processing, SpendCap, Succeeded } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { StoreClock } from "@purser/testkit/StoreClock"
 import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Writes from "../src/internal/ledgerWrites.ts"
+import { bigints, doubles, integers, nullableDoubles, texts } from "../src/internal/params.ts"
 import { PgLedger } from "../src/PgLedger.ts"
 import { PgSpendCap } from "../src/PgSpendCap.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
@@ -28,15 +31,19 @@ const reservation = ({ amountMinor, chargeKey, namespace }: ChargeRequest, attem
 const isDue = (request: ChargeRequest) => Effect.flatMap(Ledger, (ledger) => Effect.map(ledger.releaseDue(1000), (due) => due.some(({ chargeKey }) => chargeKey === request.chargeKey)))
 const held = ({ namespace }: ChargeRequest) => Effect.flatMap(SpendCap, (cap) => Effect.map(cap.report(), (caps) => caps.find((one) => one.namespace === namespace)?.reservedMinor))
 
+const forced = ({ chargeKey }: ChargeRequest) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(sql.unsafe<{ readonly reason: string }>("select reason from purser.cap_events where act = 'forced' and charge_key = $1", [chargeKey]), (lines) => lines.map(({ reason }) => reason)))
+
 /** A charge under a cap of its own. */
-const alone = Effect.fnUntraced(function*(name: string) {
+const alone = Effect.fnUntraced(function*(name: string, expectedMinor = 1_000_000n) {
   const request = chargeFor(name, period, { namespace: name })
-  yield* (yield* SpendCap).open({ namespace: name, billingPeriod: period, currency, expectedMinor: 1_000_000n, headroomPercent: 100 })
+  yield* (yield* SpendCap).open({ namespace: name, billingPeriod: period, currency, expectedMinor, headroomPercent: 100 })
   return request
 })
 
 for (const [name, database] of TestDatabase.layers) {
-  layer(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, storeClock).pipe(Layer.provide(database)), { timeout: 60_000 })(`late room on ${name}`, (it) => {
+  layer(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, storeClock).pipe(Layer.provideMerge(database)), { timeout: 60_000 })(`late room on ${name}`, (it) => {
     it.effect("that is taken after the charge was settled unpaid is given back by a sweep, though whoever took it is gone", () =>
       Effect.gen(function*() {
         const [ledger, cap] = [yield* Ledger, yield* SpendCap]
@@ -77,6 +84,72 @@ for (const [name, database] of TestDatabase.layers) {
         yield* cap.reserveByForce(reservation(request))
         yield* cap.release(request.chargeKey, attempt)
         assert.strictEqual(yield* held(request), BigInt(request.amountMinor))
+      }))
+
+    it.effect("of a payment that comes after its decline is taken in the act that records it, once", () =>
+      Effect.gen(function*() {
+        const [ledger, cap] = [yield* Ledger, yield* SpendCap]
+        const request = yield* alone("recorded-late")
+        const { attempt, lease } = yield* attached(request)
+        yield* cap.reserve(reservation(request))
+        const settle = (outcome: ChargeOutcome) => ledger.settle({ lease, attempt, paymentIntentId: idOf(request), outcome })
+        yield* settle(declined(request))
+        yield* cap.release(request.chargeKey, attempt)
+        assert.strictEqual(yield* held(request), 0n)
+        assert.deepInclude(yield* settle(paid(request)), { _tag: "Settled", late: true })
+        assert.deepStrictEqual([yield* held(request), yield* forced(request)], [BigInt(request.amountMinor), []])
+        assert.strictEqual((yield* settle(paid(request)))._tag, "Recorded")
+        assert.strictEqual(yield* cap.reserveByForce(reservation(request)), 0n)
+        assert.strictEqual(yield* held(request), BigInt(request.amountMinor))
+      }))
+
+    it.effect("of an adopted payment is taken in the act that records it, also over the cap, which is noted", () =>
+      Effect.gen(function*() {
+        const [ledger, cap] = [yield* Ledger, yield* SpendCap]
+        const request = yield* alone("adopted", 300n)
+        const adopted = yield* ledger.adopt({ request, worker: "w1", paymentIntentId: idOf(request), paymentMethod: "pm_card_visa" })
+        assert.strictEqual(yield* held(request), 0n)
+        assert.strictEqual((yield* ledger.settle({ lease: adopted!.lease, attempt: 1, paymentIntentId: idOf(request), outcome: paid(request) }))._tag, "Settled")
+        assert.deepStrictEqual([yield* held(request), yield* forced(request)], [BigInt(request.amountMinor), [`${request.amountMinor - 300} over the cap: the money had moved`]])
+        assert.strictEqual(yield* cap.reserveByForce(reservation(request)), BigInt(request.amountMinor - 300))
+        assert.strictEqual((yield* forced(request)).length, 1)
+      }))
+
+    it.effect("of a payment is its own, whatever else one statement settles under the same cap", () =>
+      Effect.gen(function*() {
+        const ledger = yield* Ledger
+        const late = yield* alone("beside")
+        const refused = chargeFor("refused", period, { namespace: "beside" })
+        const charges = [yield* attached(late), yield* attached(refused)]
+        yield* ledger.settle({ lease: charges[0]!.lease, attempt: 1, paymentIntentId: idOf(late), outcome: declined(late) })
+        // Payments are tried as such first, so that calls of the ledger would hardly be one statement.
+        const sql = yield* SqlClient.SqlClient
+        const requests = [late, refused]
+        const nulls = texts([null, null])
+        yield* sql.unsafe(Writes.settle, [
+          texts(requests.map(({ chargeKey }) => chargeKey)), texts(["w1", "w1"]), bigints(charges.map(({ lease }) => lease.epoch)), integers([1, 1]), texts(requests.map(idOf)),
+          texts(["succeeded", "declined"]), texts(requests.map(idOf)), nulls, bigints([late.amountMinor, null]), nulls, nulls, nulls, doubles([0, 0]), nulls, nulls, nullableDoubles([null, null])
+        ])
+        assert.deepStrictEqual([yield* held(late), (yield* ledger.find(refused.chargeKey))?.state], [BigInt(late.amountMinor), "declined"])
+      }))
+
+    it.effect("of a payment that holds it already is not taken again, and without a cap there is none", () =>
+      Effect.gen(function*() {
+        const [ledger, cap] = [yield* Ledger, yield* SpendCap]
+        const request = yield* alone("held")
+        const pending = yield* attached(request)
+        yield* cap.reserve(reservation(request))
+        const settle = ({ attempt, lease }: typeof pending, of: ChargeRequest, outcome: ChargeOutcome) =>
+          Effect.map(ledger.settle({ lease, attempt, paymentIntentId: idOf(of), outcome, pollAfterMs: 1000 }), ({ _tag }) => _tag)
+        assert.strictEqual(yield* settle(pending, request, new Processing({ ...common(request) })), "Settled")
+        assert.strictEqual(yield* settle(pending, request, paid(request)), "Settled")
+        assert.deepStrictEqual([yield* held(request), yield* forced(request)], [BigInt(request.amountMinor), []])
+        const uncapped = chargeFor("uncapped", period, { namespace: "uncapped" })
+        const free = yield* attached(uncapped)
+        assert.strictEqual(yield* settle(free, uncapped, new Processing({ ...common(uncapped) })), "Settled")
+        assert.strictEqual(yield* settle(free, uncapped, paid(uncapped)), "Settled")
+        const error = yield* Effect.flip(cap.reserve(reservation(uncapped)))
+        assert.strictEqual(error.reason._tag, "CapMissing")
       }))
 
     it.effect("of a charge in work makes no work for a sweep", () =>

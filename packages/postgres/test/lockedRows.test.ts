@@ -220,4 +220,40 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     assert.isTrue(Exit.isSuccess(claimed) && claimed.value._tag === "Claimed" && claimed.value.hasRoom === false)
     assert.deepStrictEqual(yield* held, [1000n, 1])
   }))
+
+  it.effect("a late payment and who gives its room back leave it with its room, whoever is first at the cap", () => Effect.gen(function*() {
+    const cap = yield* SpendCap
+    const { ours } = yield* both
+    const other = yield* (yield* theirs).cap
+    const late = Effect.fnUntraced(function*(name: string, period: string) {
+      const charge = yield* attached(chargeFor(name, period))
+      yield* cap.open({ ...charge.request, expectedMinor: 100_000n, headroomPercent: 100 })
+      yield* cap.reserve({ ...charge.request, chargeKey: charge.lease.chargeKey, attempt: 1, amountMinor: 1000 })
+      yield* ours.settle(refused(charge))
+      return charge
+    })
+    const atCap = <A, E, R, B, F, S>({ request }: ClaimedCharge, first: Effect.Effect<A, E, R>, second: Effect.Effect<B, F, S>) =>
+      inTurn("select 1 from purser.caps where billing_period = $1 for update", [request.billingPeriod], first, second)
+    const held = ({ request }: ClaimedCharge) => Effect.map(cap.report(request.billingPeriod), ([report]) => [report!.reservedMinor, report!.reservations])
+    const given = yield* late("given-first", "2027-03")
+    yield* atCap(given, other.release(given.lease.chargeKey, 1), ours.settle(paid(given)))
+    const taken = yield* late("paid-first", "2027-04")
+    yield* atCap(taken, ours.settle(paid(taken)), other.release(taken.lease.chargeKey, 1))
+    // Who gives it back has found it unpaid, and not committed.
+    const sql = yield* SqlClient.SqlClient
+    const going = yield* late("going", "2027-06")
+    yield* after(sql.unsafe("select purser.release(array[$1], array[1])", [going.lease.chargeKey]), ours.settle(paid(going)))
+    assert.deepStrictEqual([yield* held(given), yield* held(taken), yield* held(going)], [[1000n, 1], [1000n, 1], [1000n, 1]])
+  }))
+
+  it.effect("of two who record one late payment one takes its room", () => Effect.gen(function*() {
+    const cap = yield* SpendCap
+    const { ours, theirs } = yield* both
+    const charge = yield* attached(chargeFor("paid-late-twice", "2027-05"))
+    yield* cap.open({ ...charge.request, expectedMinor: 100_000n, headroomPercent: 100 })
+    yield* ours.settle(refused(charge))
+    yield* atRow(charge, theirs.settle(paid(charge)), ours.settle(paid(charge)))
+    const [report] = yield* cap.report(charge.request.billingPeriod)
+    assert.deepStrictEqual([report!.reservedMinor, report!.reservations], [1000n, 1])
+  }))
 })

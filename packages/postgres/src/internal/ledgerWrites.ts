@@ -242,7 +242,8 @@ select ${keysUnlessAll} as moved from u`
 
 /**
  * keys, workers, epochs, attempts, proof intents, states, outcome intents, charge ids, received, codes, decline codes,
- * details, poll ms, advice codes, declined charges, next attempts in ms
+ * details, poll ms, advice codes, declined charges, next attempts in ms. A payment that holds no room under a cap of this database takes it in the same act, whatever
+ * the cap says: that of a late one may have been given back, and an adopted one had none. The lock of the cap comes before the look whether there is room, as in `purser.reserve`.
  */
 export const settle = `with ${clock},
 ${newPage},
@@ -279,7 +280,8 @@ u as (
     event_pages = case when f.verdict = 'moves' then ${withPage} else c.event_pages end, updated_at = t.now
   from f, t
   where f.verdict in ('moves', 'polls') and c.charge_key = f.charge_key and c.event_seq = f.event_seq
-  returning c.charge_key, c.event_seq, c.attempt, c.state, c.lease_until, f.kept_state, f.worker, f.verdict, c.outcome_detail, t.now, ${foundObject}
+  returning c.charge_key, c.event_seq, c.attempt, c.state, c.lease_until, c.namespace, c.billing_period, c.currency, c.amount_minor, f.kept_state, f.worker, f.ours,
+    f.verdict, c.outcome_detail, t.now, ${foundObject}
 ),
 e as (${
   writeEvents("u where verdict = 'moves'", {
@@ -288,6 +290,28 @@ e as (${
   })
 }),
 b as (${writeObjects("u where verdict = 'moves'", "object")}),
+l as materialized (
+  select ${scope} from purser.caps where (${scope}) in (
+    select ${scope} from u where state = 'succeeded' and (not ours or not exists (select 1 from purser.cap_reservations r where r.charge_key = u.charge_key)))
+  order by ${scope} for update
+),
+r as (
+  insert into purser.cap_reservations (charge_key, ${scope}, attempt, amount_minor, reserved_at)
+  select u.charge_key, ${scope}, u.attempt, u.amount_minor, u.now from u join l using (${scope}) where u.state = 'succeeded' order by u.charge_key
+  on conflict (charge_key) do nothing
+  returning charge_key, ${scope}, amount_minor
+),
+k as (
+  update purser.caps c set reserved_minor = c.reserved_minor + s.amount_minor, reservations = c.reservations + s.reservations
+  from (select ${scope}, sum(amount_minor)::bigint as amount_minor, count(*) as reservations from r group by ${scope}) s
+  where (c.namespace, c.billing_period, c.currency) = (s.namespace, s.billing_period, s.currency)
+  returning c.namespace, c.billing_period, c.currency, c.cap_minor, c.reserved_minor - c.cap_minor as over_minor
+),
+o as (
+  insert into purser.cap_events (at, ${scope}, act, cap_minor, charge_key, reason)
+  select purser.now(), ${scope}, 'forced', k.cap_minor, r.charge_key, k.over_minor || ' over the cap: the money had moved'
+  from r join k using (${scope}) where k.over_minor > 0 order by r.charge_key
+),
 g as (${writePage("u")})
 select f.charge_key,
   case when u.charge_key is not null then f.verdict when f.verdict in ('moves', 'polls') then 'again' else f.verdict end as verdict,
