@@ -58,7 +58,7 @@ for (const [name, database] of TestDatabase.layers) {
           [`two:${keyed.lease.chargeKey}`, []],
           [keyed.lease.chargeKey, []]
         ] as const) {
-          assert.deepStrictEqual(yield* found(object), customers, object)
+          assert.deepStrictEqual(yield* found(object), [...customers], object)
         }
         // By a name that it had before, too.
         const ledger = yield* Ledger
