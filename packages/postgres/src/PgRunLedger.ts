@@ -143,13 +143,17 @@ const make = Effect.gen(function*() {
     begin: ({ runId, source }) => Effect.andThen(forget(runId), send("begin run", Sql.begin, [text(runId), text(source)])),
     stage: (runId, rows) => {
       const requests = rows.map((row) => row.request)
-      return send("stage rows", Sql.stage, [
+      const columns = [
         text(runId),
         integers(rows.map((row) => row.line)),
         texts(rows.map((row) => row.chargeKey)),
         ...requestColumns(requests),
         integers(requests.map((request) => request.revision ?? 0))
-      ]).pipe(Effect.tap(() => Effect.sync(() => staged.set(runId, (staged.get(runId) ?? 0) + rows.length))))
+      ]
+      return Effect.asVoid(Effect.catchIf(retryRolledBack(sql.unsafe(Sql.stageNew, columns)), isTaken, () => retryRolledBack(sql.unsafe(Sql.stage, columns)))).pipe(
+        Effect.mapError(ledgerUnavailable("stage rows")),
+        Effect.tap(() => Effect.sync(() => staged.set(runId, (staged.get(runId) ?? 0) + rows.length)))
+      )
     },
     duplicates: (runId, limit) =>
       // The first look at all rows that were staged, and not the last one.
