@@ -38,7 +38,7 @@ export const guards = [
       " and c.reserved_minor + s.amount_minor <= c.cap_minor"
     ]
   }),
-  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages"), suite("lateRoom")], {
+  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages")], {
     claim: [
       ["      when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n        is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'\n", ""],
       "      when c.quarantine is not null then 'quarantined'\n",
@@ -76,13 +76,7 @@ export const guards = [
       ["      when c.lease_epoch = i.epoch and c.attempt = i.attempt and", "      when c.attempt = i.attempt and"],
       ["when c.lease_epoch = i.epoch and c.attempt = i.attempt and", "when c.lease_epoch = i.epoch and"],
       [" and c.state in ${held}\n", "\n"],
-      [" and c.event_seq = f.event_seq", ""],
-      "not ours or ",
-      [" and (not ours or not exists (select 1 from purser.cap_reservations r where r.charge_key = u.charge_key))", "", "who holds room is left out again at the write; here it is for who need not wait for the cap"],
-      ["state = 'succeeded' and (not ours", "(not ours", "the write asks again; here it is for who need not wait for the cap"],
-      [" where u.state = 'succeeded' order by u.charge_key\n  on", " order by u.charge_key\n  on"],
-      ["on conflict (charge_key) do nothing\n  returning charge_key, ${scope}, amount_minor", "returning charge_key, ${scope}, amount_minor"],
-      " where k.over_minor > 0"
+      [" and c.event_seq = f.event_seq", ""]
     ],
     ours: ["c.lease_epoch = i.epoch and ", "c.state in ${held} and ", " and c.quarantine is null"],
     extend: [
@@ -199,6 +193,16 @@ export const guards = [
     open: ["\n  on conflict (namespace, billing_period, currency) do nothing"],
     close: [" and not closed"],
     reopen: [[" and closed\n", "\n"]]
+  }),
+  ...of("internal/capSql.ts", [locked, suite("lateRoom")], {
+    takeRoom: [
+      "not ours or ",
+      [" and (not ours or not exists (select 1 from purser.cap_reservations r where r.charge_key = u.charge_key))", "", "who holds room is left out again at the write; here it is for who need not wait for the cap"],
+      ["state = 'succeeded' and (not ours", "(not ours", "the write asks again; here it is for who need not wait for the cap"],
+      [" where u.state = 'succeeded' order by u.charge_key\n  on", " order by u.charge_key\n  on"],
+      ["on conflict (charge_key) do nothing\n  returning charge_key, ${scope}, amount_minor", "returning charge_key, ${scope}, amount_minor"],
+      " where k.over_minor > 0"
+    ]
   }),
   ...of("migrations/0003_create_cap_functions.ts", [locked, suite("PgSpendCap"), suite("claimWithRoom"), suite("lateRoom")], {
     reserve: [

@@ -61,3 +61,33 @@ select ${columns} from purser.caps where namespace = $1::text and billing_period
 /** period, or null for all */
 export const report = `select ${columns} from purser.caps where $1::text is null or billing_period = $1::text
 order by namespace, billing_period, currency`
+
+/** What a cap is found by. */
+export const scope = "namespace, billing_period, currency"
+
+/**
+ * Parts of a statement that has settled the charges `u`: a payment that holds no room under a cap of this database takes it in the same act, whatever the cap says.
+ * That of a late one may have been given back, and an adopted one had none. The lock of the cap comes before the look whether there is room, as in `purser.reserve`.
+ */
+export const takeRoom = `l as materialized (
+  select ${scope} from purser.caps where (${scope}) in (
+    select ${scope} from u where state = 'succeeded' and (not ours or not exists (select 1 from purser.cap_reservations r where r.charge_key = u.charge_key)))
+  order by ${scope} for update
+),
+r as (
+  insert into purser.cap_reservations (charge_key, ${scope}, attempt, amount_minor, reserved_at)
+  select u.charge_key, ${scope}, u.attempt, u.amount_minor, u.now from u join l using (${scope}) where u.state = 'succeeded' order by u.charge_key
+  on conflict (charge_key) do nothing
+  returning charge_key, ${scope}, amount_minor
+),
+k as (
+  update purser.caps c set reserved_minor = c.reserved_minor + s.amount_minor, reservations = c.reservations + s.reservations
+  from (select ${scope}, sum(amount_minor)::bigint as amount_minor, count(*) as reservations from r group by ${scope}) s
+  where (c.namespace, c.billing_period, c.currency) = (s.namespace, s.billing_period, s.currency)
+  returning c.namespace, c.billing_period, c.currency, c.cap_minor, c.reserved_minor - c.cap_minor as over_minor
+),
+o as (
+  insert into purser.cap_events (at, ${scope}, act, cap_minor, charge_key, reason)
+  select purser.now(), ${scope}, 'forced', k.cap_minor, r.charge_key, k.over_minor || ' over the cap: the money had moved'
+  from r join k using (${scope}) where k.over_minor > 0 order by r.charge_key
+)`

@@ -13,6 +13,7 @@
  * conditions of the write say all. What they leave is for `claim`, `attach` and `settle`. Only the first two insert charges, and `begin` does so before it updates any, which the look at `n` forces: in any order
  * two claims could wait for each other.
  */
+import { scope, takeRoom } from "./capSql.ts"
 import { firstPage, newPage, same, withPage, writeEvents, writeObjects } from "./eventPages.ts"
 import { writePage } from "./leasePages.ts"
 
@@ -35,7 +36,6 @@ const keysUnlessAll = "case when count(*) < cardinality($1::text[]) then coalesc
 /** What `begin` and `claim` are given first. */
 const claims = `$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[]`
 const claimed = `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker, principal`
-const scope = `namespace, billing_period, currency`
 
 const firstClaims = `${newPage},
 i as materialized (
@@ -242,8 +242,7 @@ select ${keysUnlessAll} as moved from u`
 
 /**
  * keys, workers, epochs, attempts, proof intents, states, outcome intents, charge ids, received, codes, decline codes,
- * details, poll ms, advice codes, declined charges, next attempts in ms. A payment that holds no room under a cap of this database takes it in the same act, whatever
- * the cap says: that of a late one may have been given back, and an adopted one had none. The lock of the cap comes before the look whether there is room, as in `purser.reserve`.
+ * details, poll ms, advice codes, declined charges, next attempts in ms
  */
 export const settle = `with ${clock},
 ${newPage},
@@ -290,28 +289,7 @@ e as (${
   })
 }),
 b as (${writeObjects("u where verdict = 'moves'", "object")}),
-l as materialized (
-  select ${scope} from purser.caps where (${scope}) in (
-    select ${scope} from u where state = 'succeeded' and (not ours or not exists (select 1 from purser.cap_reservations r where r.charge_key = u.charge_key)))
-  order by ${scope} for update
-),
-r as (
-  insert into purser.cap_reservations (charge_key, ${scope}, attempt, amount_minor, reserved_at)
-  select u.charge_key, ${scope}, u.attempt, u.amount_minor, u.now from u join l using (${scope}) where u.state = 'succeeded' order by u.charge_key
-  on conflict (charge_key) do nothing
-  returning charge_key, ${scope}, amount_minor
-),
-k as (
-  update purser.caps c set reserved_minor = c.reserved_minor + s.amount_minor, reservations = c.reservations + s.reservations
-  from (select ${scope}, sum(amount_minor)::bigint as amount_minor, count(*) as reservations from r group by ${scope}) s
-  where (c.namespace, c.billing_period, c.currency) = (s.namespace, s.billing_period, s.currency)
-  returning c.namespace, c.billing_period, c.currency, c.cap_minor, c.reserved_minor - c.cap_minor as over_minor
-),
-o as (
-  insert into purser.cap_events (at, ${scope}, act, cap_minor, charge_key, reason)
-  select purser.now(), ${scope}, 'forced', k.cap_minor, r.charge_key, k.over_minor || ' over the cap: the money had moved'
-  from r join k using (${scope}) where k.over_minor > 0 order by r.charge_key
-),
+${takeRoom},
 g as (${writePage("u")})
 select f.charge_key,
   case when u.charge_key is not null then f.verdict when f.verdict in ('moves', 'polls') then 'again' else f.verdict end as verdict,
