@@ -1,8 +1,12 @@
 /**
  * One metric by the values of its labels, each series made once: labels that are merged at each update cost several times
  * what the update does. Labels that come from elsewhere cannot make series without end.
+ *
+ * What is on the way of each charge looks its series up when a layer is built (`updateOf`, `stopwatch`): an update by the metric
+ * itself looks for the registry, the attributes around and the series each time.
  */
-import { Clock, type Context, Effect, type Fiber, Metric, type Scope } from "effect"
+import { Clock, type Context, Effect, Metric, type Scope } from "effect"
+import { durationsOf, updateOf } from "./internal/durations.ts"
 
 /** A series for each combination of values. */
 export interface MetricSeries<M> {
@@ -10,6 +14,16 @@ export interface MetricSeries<M> {
   readonly of: (...values: ReadonlyArray<string>) => M
   /** Those that are known from the start, so that their first step can be seen. */
   readonly known: ReadonlyArray<M>
+}
+
+/** Measures durations of one kind. */
+export interface Stopwatch {
+  /** This moment, for `ended`. */
+  readonly now: () => number
+  /** Answers the moment in which it ended. */
+  readonly ended: (sinceNanos: number) => number
+  /** How long an effect takes from now on, however it ends; for a fiber that runs it at once. */
+  readonly around: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 /** Series of one metric at the most; what is beyond is counted as `other`. */
@@ -38,6 +52,27 @@ const make = <M>(options: {
 /** Seconds from a millisecond to half a minute. */
 const secondsBoundaries = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
+/** The time of day is several sums of big numbers away from this clock, and may be set meanwhile. */
+const stopwatchOf = (clock: Clock.Clock, update: (seconds: number) => void): Stopwatch => {
+  const now = () => Number(clock.monotonicTimeNanosUnsafe())
+  const ended = (sinceNanos: number) => {
+    const endedNanos = now()
+    update((endedNanos - sinceNanos) / 1e9)
+    return endedNanos
+  }
+  return {
+    now,
+    ended,
+    around: (effect) => {
+      const sinceNanos = now()
+      return Effect.onExitPrimitive(effect, () => {
+        ended(sinceNanos)
+        return undefined
+      })
+    }
+  }
+}
+
 /** Makers of metrics and their series. */
 export const MetricSeries = {
   make,
@@ -51,17 +86,12 @@ export const MetricSeries = {
         Effect.sync(() => Metric.registerUnsafe(gauge, context, { get: () => ({ value: read() }), update: () => undefined, modify: () => undefined })),
         (registration) => Effect.sync(registration.remove)
       ))),
-  /** Measures how long an effect takes from now on, however it ends; for a fiber that runs it at once. */
-  timedIn: <A, E, R>(fiber: Fiber.Fiber<unknown, unknown>, metric: Metric.Metric<number, unknown>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-    const clock = fiber.getRef(Clock.Clock)
-    // The time of day is several sums of big numbers away from this one, and may be set meanwhile.
-    const startNanos = clock.monotonicTimeNanosUnsafe()
-    return Effect.onExitPrimitive(effect, () => {
-      metric.updateUnsafe(Number(clock.monotonicTimeNanosUnsafe() - startNanos) / 1e9, fiber.context)
-      return undefined
-    })
-  },
+  /** The update of a metric's series in the registry of a context. */
+  updateOf,
+  /** Measures what takes seconds, for the registry around. */
+  stopwatch: (metric: Metric.Histogram<number>): Effect.Effect<Stopwatch> =>
+    Effect.contextWith((context) => Effect.map(Clock.Clock, (clock) => stopwatchOf(clock, durationsOf(metric, context)))),
   /** Measures how long an effect takes, however it ends. */
   timed: <A, E, R>(metric: Metric.Metric<number, unknown>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.withFiber((fiber) => MetricSeries.timedIn(fiber, metric, effect))
+    Effect.withFiber((fiber) => stopwatchOf(fiber.getRef(Clock.Clock), (seconds) => metric.updateUnsafe(seconds, fiber.context)).around(effect))
 } as const

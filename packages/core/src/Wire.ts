@@ -9,7 +9,7 @@ import { Config, Effect, Result, Schema } from "effect"
 import { type PeriodOptions, parsePeriod } from "./BillingPeriod.ts"
 import { defaultNamespace } from "./ChargeKey.ts"
 import { ChargeOutcome } from "./ChargeOutcome.ts"
-import { ChargeRequest } from "./ChargeRequest.ts"
+import { type ChargeRequest, readRequest } from "./ChargeRequest.ts"
 import { parseCurrency } from "./Currency.ts"
 import { makeRequestReader, readSucceeded, writeSucceeded } from "./internal/wireFast.ts"
 import { type Place, type Twice, writtenTwice } from "./internal/wireTwice.ts"
@@ -66,7 +66,6 @@ const isWireId = (value: unknown): value is string => typeof value === "string" 
 const decodeJoinedReplies = Schema.decodeUnknownResult(JoinedReplies)
 const encodeOutcome = Schema.encodeSync(ChargeOutcome)
 const encodeError = Schema.encodeSync(SubmitError)
-const decodeRequest = Schema.decodeUnknownResult(ChargeRequest)
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -99,7 +98,7 @@ const toRequest = (fields: Fields, options: PeriodOptions): ReadRequest => {
   if (Result.isFailure(period)) return Result.fail(malformed(period.failure.message, "billing_period"))
   const currency = parseCurrency(fields.currency)
   if (currency === undefined) return Result.fail(malformed(`"${fields.currency}" is not a currency that Stripe charges`, "currency"))
-  const decoded = decodeRequest({
+  const decoded = readRequest({
     namespace: fields.namespace ?? defaultNamespace,
     customerId: fields.customerId,
     billingPeriod: period.success,

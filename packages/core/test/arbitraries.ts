@@ -55,3 +55,16 @@ export const request = Arbitrary.map(
 )
 
 export const isOpaqueId = Schema.is(OpaqueId)
+
+/** One of these values, each as likely as the others. */
+export const oneOf = <A>(...values: ReadonlyArray<A>) => Arbitrary.map(Arbitrary.schema(between(0, values.length - 1)), (index) => values[index]!)
+
+/** What may stand where a number is expected. */
+export const oddNumber = oneOf<unknown>(1, 49, 50, 1900, 1_000_000, 0, -1, 1.5, 2 ** 53 - 1, 2 ** 53, 1e21, "50", null, true, undefined)
+
+/** What may stand where an id is expected. */
+export const oddText = oneOf<unknown>("acme", " acme", "", "a\u0000", "\ud800", "x".repeat(255), "é".repeat(200), 7, null, {}, undefined)
+
+/** Mostly what is usual. */
+export const usualOr = <A>(usual: Arbitrary.Arbitrary<A>, odd: Arbitrary.Arbitrary<unknown>) =>
+  Arbitrary.map(Arbitrary.all([usual, odd, oneOf(true, true, true, true, true, false)]), ([good, bad, isUsual]) => isUsual ? good : bad)

@@ -4,30 +4,31 @@
  * database transaction.
  */
 import {
-  type ChargeError, ChargeGateway, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined, type ChargeRecord, type ChargeRequest, type ClaimedCharge, FaultPoint, LeaseLost, Ledger, LedgerError,
-  type LedgerErrorReason, Money, movedNothing, noFault, type PipelineError, Rejected, type SettleAnswer, SpendCap,
+  type ChargeError, ChargeGateway, ChargePause, type ChargeKey, type ChargeOutcome, ChargeQuarantined, type ChargeRequest, type ClaimedCharge, type Declined, FaultPoint, LeaseLost, Ledger, LedgerError,
+  type LedgerErrorReason, MetricSeries, movedNothing, noFault, type PipelineError, Rejected, type SettleAnswer, SpendCap,
   type GatewayPayment, Tracing
 } from "@purser/core"
-import { Clock, type Config, Context, Effect, Fiber, Layer, Metric, Option, Result } from "effect"
+import { type Cause, Clock, type Config, Context, Effect, Layer, Metric, Option } from "effect"
 import { nextAttemptAfterMs } from "./DunningPolicy.ts"
 import { EngineMetrics, stateWord } from "./EngineMetrics.ts"
 import { knowsOurKey, noteForeignKey, refusalOf, unclaimed } from "./internal/admission.ts"
-import { retryAfterFailure, untilStoreAnswers } from "./internal/backoff.ts"
+import { untilStoreAnswers } from "./internal/backoff.ts"
 import { mismatchOf } from "./internal/evidence.ts"
 import { guardGateway } from "./internal/gate.ts"
 import { type ConfirmTries, ConfirmTry, confirmUntilKnown, look, obtain, Order, orderOf, patiently, prepareDraft } from "./internal/gatewaySteps.ts"
-import { makeInWork } from "./internal/inWork.ts"
+import { type Entry, makeInWork } from "./internal/inWork.ts"
 import { makeLeaseKeeper } from "./internal/leaseKeeper.ts"
 import { makeLeave } from "./internal/leave.ts"
 import { Fact, holdsOtherMethod, isDeclinedNow, outcomeOfPayment, outcomeOfRefusal } from "./internal/outcomes.ts"
+import { makeRoom } from "./internal/room.ts"
+import { Settling, type SettlingRules } from "./internal/settling.ts"
 import { Begun, extrasOf, nothingBegun, passBegun, Standing } from "./internal/standing.ts"
-import { makeSteps, said } from "./internal/steps.ts"
-import { notingKey, underItsRun } from "./internal/underItsRun.ts"
+import { makeSteps, Onward, said, type Turn } from "./internal/steps.ts"
+import { Noting, notingKey, underItsRun } from "./internal/underItsRun.ts"
 import { PipelineOptions } from "./PipelineOptions.ts"
 import type { TakenOver } from "./TakenOver.ts"
 
 const generationsMax = 5
-const succeededCharges = EngineMetrics.charges.of(stateWord("Succeeded"))
 
 /** Charges one request, or goes on with a claimed one. Every method needs nothing. */
 export class ChargePipeline extends Context.Service<ChargePipeline, {
@@ -53,43 +54,33 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const shared = yield* Effect.serviceOption(ChargePause)
       const pause = Option.isSome(shared) ? shared.value : Context.get(yield* Layer.build(ChargePause.layerMemory), ChargePause)
       const gateway = yield* guardGateway(yield* ChargeGateway, pause, settings)
-      const holdLease = yield* makeLeaseKeeper(ledger)
+      const leases = yield* makeLeaseKeeper(ledger)
       const clock = yield* Clock.Clock
-      const inWork = makeInWork()
-      const { step, stepNow, wholeNow } = yield* makeSteps(inWork.size)
+      const { inTurn, step, stepNow, stepThen, tried, whole, wholeNow } = yield* makeSteps(() => inWork.size())
+      const inWork = makeInWork(whole)
+      const countSucceeded = MetricSeries.updateOf(EngineMetrics.charges.of(stateWord("Succeeded")), yield* Effect.context<never>())
       const oneStore = ledger.store !== undefined && ledger.store === cap.store
       const isQuiet = fault === noFault
-      const whenOpen = <A, E>(next: () => Effect.Effect<A, E>) => pause.isOpen?.() === true ? next() : Effect.andThen(pause.whenOpen, Effect.suspend(next))
-      const patience = { while: (error: LedgerError) => error.isRetryable, schedule: settings.retry }
 
       const ledgerFailure = (chargeKey: ChargeKey, reason: LedgerErrorReason) => new LedgerError({ reason, chargeKey })
-      const reservationOf = ({ attempt, lease: { chargeKey }, request: { amountMinor, billingPeriod, currency, namespace } }: ClaimedCharge) =>
-        ({ namespace, billingPeriod, currency, chargeKey, attempt, amountMinor })
+      const room = makeRoom({ cap, fault, ledger, settings, step })
 
-      const release = Effect.fnUntraced(function*(chargeKey: ChargeKey, attempt: number) {
-        yield* step("release", Effect.andThen(cap.release(chargeKey, attempt), ledger.markReleased(chargeKey, attempt)))
-        yield* fault("after-release", chargeKey)
-      })
-
-      /**
-       * Room that was taken after others had settled the charge unpaid and given its room back: nobody else would return it. At whatever
-       * attempt the row ended: who asks for the next one has reserved for that, and keeps it.
-       */
-      const releaseEnded = (row: ChargeRecord | undefined) =>
-        row !== undefined && row.outcome !== null && movedNothing(row.outcome) ? untilStoreAnswers(settings, release(row.chargeKey, row.attempt)) : Effect.void
-      const releaseLate = ({ lease }: ClaimedCharge) => Effect.flatMap(ledger.find(lease.chargeKey), releaseEnded)
-
-      /** Records a fact. The database may be away for a moment just now, with the money moved: that is worth some patience. */
+      /** Records a fact. */
       const settle = (charge: ClaimedCharge, paymentIntentId: string | null, outcome: ChargeOutcome): Effect.Effect<ChargeOutcome, PipelineError> => {
         const fact = new Fact(charge, paymentIntentId, outcome, settings.pollMs)
-        const asked = outcome._tag === "Declined"
-          ? Effect.flatMap(nextAttemptAfterMs(settings.dunning, charge.attempt, outcome), (afterMs) => ledger.settle({ ...fact, nextAttemptAfterMs: afterMs }))
-          : ledger.settle(fact)
-        return Effect.flatMap(stepNow("settle", retryAfterFailure(asked, patience)), (answer) => {
+        const asked = outcome._tag === "Declined" ? settleDeclined(charge, outcome, fact) : ledger.settle(fact)
+        return tried("settle", asked, new Settling(settling, charge, outcome, asked))
+      }
+      const settleDeclined = (charge: ClaimedCharge, outcome: Declined, fact: Fact) =>
+        Effect.flatMap(nextAttemptAfterMs(settings.dunning, charge.attempt, outcome), (afterMs) => ledger.settle({ ...fact, nextAttemptAfterMs: afterMs }))
+
+      const settling: SettlingRules = {
+        patience: { while: (error) => error.isRetryable, schedule: settings.retry },
+        answered: (charge, outcome, answer) => {
           if (!isQuiet || answer._tag !== "Settled" || outcome._tag !== "Succeeded" || charge.resumed || answer.late) return settled(charge, outcome, answer)
-          succeededCharges.updateUnsafe(1, Fiber.getCurrent()!.context)
+          countSucceeded(1)
           return Effect.succeed(answer.outcome)
-        })
+        }
       }
 
       const settled = Effect.fnUntraced(function*(charge: ClaimedCharge, outcome: ChargeOutcome, answer: SettleAnswer) {
@@ -98,16 +89,16 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (answer._tag === "LeaseLost") return yield* leaseLost(charge, "settle")
         if (answer._tag === "Recorded") {
           yield* checkRecorded(charge, outcome, answer.outcome)
-          if (movedNothing(answer.outcome)) yield* Effect.ignore(releaseLate(charge))
+          if (movedNothing(answer.outcome)) yield* Effect.ignore(room.releaseLate(charge))
         }
         if (answer._tag === "Settled") {
           yield* Metric.update(EngineMetrics.charges.of(stateWord(answer.outcome._tag)), 1)
           if (movedNothing(outcome)) {
             // Left to the sweeper when the store is away: the room is held too long rather than given twice.
-            yield* release(chargeKey, charge.attempt).pipe(
+            yield* room.release(chargeKey, charge.attempt).pipe(
               Effect.catch((error) => Effect.logWarning(`room under the cap is given back later: ${error.message}`))
             )
-          } else if (outcome._tag === "Succeeded" && (charge.resumed || answer.late)) yield* holdRoom(charge)
+          } else if (outcome._tag === "Succeeded" && (charge.resumed || answer.late)) yield* room.holdLate(charge)
         }
         return answer.outcome
       })
@@ -122,18 +113,6 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return yield* quarantine(charge, `paid twice: ${recorded.chargeId} is recorded, and ${ours.chargeId} was paid too; refund one of them`)
       })
 
-      /** A payment found late may have lost its room: take it back whatever the cap says, and be loud. Nobody asks for it later: it is worth some patience. */
-      const holdRoom = Effect.fnUntraced(function*(charge: ClaimedCharge) {
-        const { request } = charge
-        const unable = (error: { readonly message: string }) => Effect.as(Effect.logError(`a payment holds no room under the cap: ${error.message}`), 0n)
-        const asked = Effect.catchIf(cap.reserveByForce(reservationOf(charge)), (error) => !error.isRetryable, unable)
-        const over = yield* Effect.catch(untilStoreAnswers(settings, asked), unable)
-        if (over > 0n) {
-          yield* Metric.update(EngineMetrics.overruns, 1)
-          yield* Effect.logError(`${request.billingPeriod} ${request.currency} is ${Money.text(over, request.currency)} over its cap`)
-        }
-      })
-
       const reject = (charge: ClaimedCharge, code: string, detail: string) =>
         settle(charge, charge.paymentIntentId, new Rejected({ chargeKey: charge.lease.chargeKey, alreadySettled: false, code, detail }))
 
@@ -145,15 +124,8 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       })
 
       /** Takes room; `undefined` when it was taken, else the outcome of the refusal. */
-      const reserve = Effect.fnUntraced(function*(charge: ClaimedCharge) {
-        const taken = yield* Effect.result(step("reserve", cap.reserve(reservationOf(charge))))
-        yield* fault("after-reserve", charge.lease.chargeKey)
-        if (Result.isSuccess(taken)) return undefined
-        const { reason } = taken.failure
-        if (reason._tag === "CapUnavailable") return yield* taken.failure
-        const code = { CapExceeded: "cap_exceeded", CapMissing: "cap_missing", CapClosed: "cap_closed", CapAlreadyOpen: "cap_already_open" }[reason._tag]
-        return yield* reject(charge, code, reason.message)
-      })
+      const reserve = (charge: ClaimedCharge, turn: Turn) =>
+        Effect.flatMap(room.take(charge, turn), (refusal) => refusal === undefined ? Effect.succeed(undefined) : reject(charge, refusal.code, refusal.detail))
 
       /** Decides the charge from an object whose state is final for this attempt. */
       const conclude = (charge: ClaimedCharge, payment: GatewayPayment): Effect.Effect<ChargeOutcome, PipelineError> => {
@@ -198,7 +170,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       const freezeMethod = Effect.fnUntraced(function*(charge: ClaimedCharge, paymentIntentId: string, at: Standing) {
         const paymentMethod = yield* defaultMethod(charge, at)
         const { generation, lease } = charge
-        const attached = yield* step("attach", ledger.attach({ lease, generation, paymentIntentId, paymentMethod }))
+        const attached = yield* stepNow("attach", ledger.attach({ lease, generation, paymentIntentId, paymentMethod }))
         return attached._tag === "Attached" ? paymentMethod : yield* leaseLost(charge, "attach")
       })
 
@@ -209,12 +181,13 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
       }
 
       const askPrepared = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing, hasRoom: boolean): Effect.fn.Return<ChargeOutcome, PipelineError> {
-        const refusal = hasRoom ? undefined : yield* reserve(charge)
+        const refusal = hasRoom ? undefined : yield* inTurn((turn) => reserve(charge, turn))
         if (refusal !== undefined) return refusal
         return yield* ask(charge, id, charge.paymentMethod ?? (yield* freezeMethod(charge, id, at)), at)
       })
 
-      class Tries implements ConfirmTries {
+      /** The request for money, and how it goes on from the answer. */
+      class Asking extends Onward<GatewayPayment, PipelineError, ChargeOutcome, PipelineError> implements ConfirmTries {
         readonly oneCall: boolean
         private readonly charge: ClaimedCharge
         private readonly id: string
@@ -222,6 +195,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         private readonly at: Standing
 
         constructor(charge: ClaimedCharge, id: string, paymentMethod: string, at: Standing) {
+          super()
           this.oneCall = gateway.isOneCall?.(id) ?? false
           this.charge = charge
           this.id = id
@@ -231,7 +205,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
 
         once(keySuffix: string): Effect.Effect<GatewayPayment, PipelineError> {
           const { at, charge, id, oneCall, paymentMethod } = this
-          const call = at.hold(gateway.confirm(orderOf(charge), new ConfirmTry(id, paymentMethod, charge.attempt, keySuffix)))
+          const call = gateway.confirmHeld(leases, charge, orderOf(charge), new ConfirmTry(id, paymentMethod, charge.attempt, keySuffix))
           if (mayConfirm(at, oneCall)) return call
           return Effect.andThen(beforeConfirm(charge, at, oneCall), isQuiet ? call : Effect.flatMap(Effect.result(call), (answer) =>
             Effect.andThen(fault("after-confirm", charge.lease.chargeKey), Effect.fromResult(answer))))
@@ -240,20 +214,31 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         get look(): Effect.Effect<GatewayPayment, ChargeError> {
           return look(this.at.gateway, settings, this.charge, this.id)
         }
+
+        override again(cause: Cause.Cause<PipelineError>) {
+          return confirmUntilKnown(settings, this.charge, this, cause)
+        }
+
+        override onSuccess(payment: GatewayPayment): Effect.Effect<ChargeOutcome, PipelineError> {
+          const decided = decide(this.charge, payment, this.at)
+          // No refusal comes of a payment any more.
+          return payment.status === "succeeded" ? decided : Effect.catch(decided, (error) => this.refused(error))
+        }
+
+        override onEnd(cause: Cause.Cause<PipelineError>): Effect.Effect<ChargeOutcome, PipelineError> {
+          return Effect.catch(Effect.failCause(cause), (error) => this.refused(error))
+        }
+
+        private refused(error: PipelineError): Effect.Effect<ChargeOutcome, PipelineError> {
+          return error.reason._tag === "KeyReused" && this.oneCall
+            ? quarantine(this.charge, "the idempotency key was used with other parameters: another program may have charged this")
+            : onRefusal(this.charge, this.id, error)
+        }
       }
 
       const ask = (charge: ClaimedCharge, id: string, paymentMethod: string, at: Standing): Effect.Effect<ChargeOutcome, PipelineError> => {
-        const tries = new Tries(charge, id, paymentMethod, at)
-        const onError = (error: PipelineError) =>
-          error.reason._tag === "KeyReused" && tries.oneCall
-            ? quarantine(charge, "the idempotency key was used with other parameters: another program may have charged this")
-            : onRefusal(charge, id, error)
-        return Effect.matchCauseEffect(stepNow("confirm", confirmUntilKnown(settings, charge, tries)), {
-          onSuccess: (payment): Effect.Effect<ChargeOutcome, PipelineError> =>
-            // No refusal comes of a payment any more.
-            payment.status === "succeeded" ? decide(charge, payment, at) : Effect.catch(decide(charge, payment, at), onError),
-          onFailure: (cause) => Effect.catch(Effect.failCause(cause), onError)
-        })
+        const asking = new Asking(charge, id, paymentMethod, at)
+        return tried("confirm", asking.once(""), asking)
       }
 
       /** Goes on from what the object says. */
@@ -262,7 +247,7 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         if (mismatch !== undefined) return quarantine(charge, mismatch)
         switch (payment.status) {
           case "draft":
-            return Effect.flatMap(prepareDraft(at.gateway, settings, charge, payment.id), (ready) => decide(charge, ready, at))
+            return decideDraft(charge, payment.id, at)
           case "unconfirmed":
           case "declined":
             // A charge without an object of its own names its attempt: that refusal is the answer, and asking again another one.
@@ -283,6 +268,9 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         }
       }
 
+      const decideDraft = (charge: ClaimedCharge, id: string, at: Standing) =>
+        Effect.flatMap(prepareDraft(at.gateway, settings, charge, id), (ready) => decide(charge, ready, at))
+
       const renew = Effect.fnUntraced(function*(charge: ClaimedCharge, id: string, at: Standing): Effect.fn.Return<ChargeOutcome, PipelineError> {
         if (charge.generation >= generationsMax) {
           return yield* quarantine(charge, `${generationsMax} payment objects were canceled at the processor`)
@@ -300,17 +288,21 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
         return yield* fromClaimed(next, at)
       })
 
-      const fromClaimed = Effect.fnUntraced(function*(charge: ClaimedCharge, at: Standing): Effect.fn.Return<ChargeOutcome, PipelineError> {
+      const fromClaimed = (charge: ClaimedCharge, at: Standing) => inTurn((turn) => prepared(charge, at, turn))
+
+      const prepared = Effect.fnUntraced(function*(charge: ClaimedCharge, at: Standing, turn: Turn): Effect.fn.Return<ChargeOutcome, PipelineError> {
         const { chargeKey } = charge.lease
-        const refusal = at.hasRoom ? undefined : yield* reserve(charge)
+        const refusal = at.hasRoom ? undefined : yield* reserve(charge, turn)
         if (refusal !== undefined) return refusal
         yield* fault("before-create", chargeKey)
-        const payment = yield* step("create", obtain(at.gateway, settings, charge))
+        const payment = yield* turn.begin("create", obtain(at.gateway, settings, charge), isQuiet)
+        turn.end()
         yield* fault("after-create", chargeKey)
         const mismatch = mismatchOf(charge, payment)
         if (mismatch !== undefined) return yield* quarantine(charge, mismatch)
         const paymentMethod = charge.paymentMethod ?? (yield* defaultMethod(charge, at))
-        const attached = yield* step("attach", ledger.attach({ lease: charge.lease, generation: charge.generation, paymentIntentId: payment.id, paymentMethod }))
+        const attached = yield* turn.begin("attach", ledger.attach({ lease: charge.lease, generation: charge.generation, paymentIntentId: payment.id, paymentMethod }), isQuiet && charge.paymentMethod !== null)
+        turn.end()
         yield* fault("after-attach", chargeKey)
         if (attached._tag === "Lost") {
           // Where no object has won yet, the next holder is given this very one by its key: it is left to them.
@@ -332,21 +324,26 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           )
 
       const goOn = (charge: ClaimedCharge, askedAtMs: number, { hasRoom, unsent }: Begun): Effect.Effect<ChargeOutcome, PipelineError> => {
-        const at = new Standing(charge, askedAtMs, hasRoom, holdLease(charge), gateway)
+        const at = new Standing(charge, askedAtMs, hasRoom, leases.hold, gateway)
         const id = charge.paymentIntentId
         if (id === null) return catchRefusal(charge, null, fromClaimed(charge, at))
         if (unsent !== undefined) return decide(charge, unsent, at)
         // Past the look, a certain refusal comes before this attempt's confirm was ever sent, or from confirm itself.
-        return catchRefusal(charge, id, Effect.flatMap(step("look", look(at.gateway, settings, charge, id)), (payment) => decide(charge, payment, at)))
+        return catchRefusal(charge, id, lookAndDecide(charge, id, at))
       }
+      const lookAndDecide = (charge: ClaimedCharge, id: string, at: Standing) =>
+        stepThen("look", look(at.gateway, settings, charge, id), (payment) => decide(charge, payment, at))
 
-      const leave = makeLeave(ledger, settings.handBackMs, releaseLate)
-      const proceed = (charge: ClaimedCharge, askedAtMs: number, begun: Begun): Effect.Effect<ChargeOutcome, PipelineError> =>
-        notingKey(
-          charge.lease.chargeKey,
-          () => isQuiet ? goOn(charge, askedAtMs, begun) : Effect.andThen(passBegun(fault, charge.lease.chargeKey, begun), Effect.suspend(() => goOn(charge, askedAtMs, begun))),
-          (cause) => leave(charge, cause)
-        )
+      const leave = makeLeave(ledger, settings.handBackMs, room.releaseLate)
+      const goOnNoted = (charge: ClaimedCharge, askedAtMs: number, begun: Begun) =>
+        Effect.andThen(passBegun(fault, charge.lease.chargeKey, begun), Effect.suspend(() => goOn(charge, askedAtMs, begun)))
+      const begin = (charge: ClaimedCharge, askedAtMs: number, begun: Begun) => isQuiet ? goOn(charge, askedAtMs, begun) : goOnNoted(charge, askedAtMs, begun)
+      const proceedAlone = (charge: ClaimedCharge, askedAtMs: number, begun: Begun) => notingKey(new Noting<PipelineError>(charge, leave), () => begin(charge, askedAtMs, begun))
+      const proceed = (charge: ClaimedCharge, askedAtMs: number, begun: Begun, entry: Entry | undefined): Effect.Effect<ChargeOutcome, PipelineError> => {
+        if (entry === undefined) return proceedAlone(charge, askedAtMs, begun)
+        entry.note(new Noting<PipelineError>(charge, leave))
+        return begin(charge, askedAtMs, begun)
+      }
 
       /** The object of a first claim whose name is known beforehand. After a restore it must be looked for before anything is made. */
       const unsentOf = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): GatewayPayment | undefined =>
@@ -355,41 +352,46 @@ export class ChargePipeline extends Context.Service<ChargePipeline, {
           : gateway.unsent?.(new Order(chargeKey, request, 1, 1), nowMs)
 
       /** A name that is older than its claim, since charging was paused meanwhile, is looked for from earlier on. */
-      const claimAndProceed = (request: ChargeRequest, chargeKey: ChargeKey, nowMs: number): Effect.Effect<ChargeOutcome, PipelineError> => {
+      const claimAndProceed = (request: ChargeRequest, nowMs: number, askedAtMs: number, entry: Entry | undefined, sinceNanos?: number): Effect.Effect<ChargeOutcome, PipelineError> => {
+        const { chargeKey } = request
         const unsent = unsentOf(request, chargeKey, nowMs)
-        const askedAtMs = clock.currentTimeMillisUnsafe()
-        const claimed = Effect.flatMap(stepNow("claim", ledger.claim(request, settings.worker, extrasOf(request, oneStore, unsent))), (answer) => {
+        const claimed = stepThen("claim", ledger.claim(request, settings.worker, extrasOf(request, oneStore, unsent)), (answer) => {
           if (answer._tag !== "Claimed") return unclaimed(chargeKey, answer)
           const { charge, hasRoom = false } = answer
           // A charge that was attached before says so by being resumed.
-          return proceed(charge, askedAtMs, new Begun(hasRoom, charge.state === "attached" && !charge.resumed ? unsent : undefined))
-        })
+          return proceed(charge, askedAtMs, new Begun(hasRoom, charge.state === "attached" && !charge.resumed ? unsent : undefined), entry)
+        }, sinceNanos)
         return isQuiet ? claimed : Effect.andThen(fault("before-claim", chargeKey), claimed)
       }
 
+      const claimWhenOpen = (request: ChargeRequest, nowMs: number, entry: Entry | undefined) =>
+        Effect.andThen(pause.whenOpen, Effect.suspend(() => claimAndProceed(request, nowMs, clock.currentTimeMillisUnsafe(), entry)))
+
+      /** While charging is paused requests wait here, unclaimed; those who send them again join them. */
+      const work = (request: ChargeRequest, nowMs: number, entry: Entry | undefined, sinceNanos?: number) =>
+        pause.isOpen?.() === true ? claimAndProceed(request, nowMs, nowMs, entry, sinceNanos) : claimWhenOpen(request, nowMs, entry)
+
       const charge = (request: ChargeRequest): Effect.Effect<ChargeOutcome, PipelineError> =>
         Effect.suspend(() => {
-          const { chargeKey } = request
           const nowMs = clock.currentTimeMillisUnsafe()
           const refusal = refusalOf(request, nowMs)
-          // While charging is paused requests wait here, unclaimed; those who send them again join them.
-          const charged = refusal === undefined ? inWork.share(request, () => whenOpen(() => claimAndProceed(request, chargeKey, nowMs))) : Effect.fail(refusal)
-          return wholeNow("ChargePipeline.charge", knowsOurKey(request) ? charged : Effect.andThen(noteForeignKey(chargeKey), charged), request)
+          const charged = refusal === undefined ? inWork.share(request, nowMs, work) : inWork.refuse(refusal)
+          return wholeNow("ChargePipeline.charge", knowsOurKey(request) ? charged : Effect.andThen(noteForeignKey(request.chargeKey), charged), request)
         })
 
       return ChargePipeline.of({
         charge,
         resume: (claimed, taken) => {
           const askedAtMs = taken?.askedAtMs ?? clock.currentTimeMillisUnsafe()
-          const resumed = Tracing.traced("ChargePipeline.resume", underItsRun(claimed.request, proceed(claimed, askedAtMs, nothingBegun)), Tracing.ofCharge(claimed.request), said)
-          return taken === undefined ? resumed : holdLease(claimed)(taken.turn(resumed))
+          const resumed = Tracing.traced("ChargePipeline.resume", underItsRun(claimed.request, proceedAlone(claimed, askedAtMs, nothingBegun)), Tracing.ofCharge(claimed.request), said)
+          return taken === undefined ? resumed : leases.hold(claimed)(taken.turn(resumed))
         },
         releaseDue: Effect.fnUntraced(function*(limit) {
           const due = yield* ledger.releaseDue(limit)
-          yield* Effect.forEach(due, ({ attempt, chargeKey }) => release(chargeKey, attempt), { concurrency: 64, discard: true })
+          yield* Effect.forEach(due, ({ attempt, chargeKey }) => room.release(chargeKey, attempt), { concurrency: 64, discard: true })
           return due.length
         }),
-        releaseUnpaid: (chargeKey) => Effect.flatMap(untilStoreAnswers(settings, ledger.find(chargeKey)), releaseEnded)
+        releaseUnpaid: (chargeKey) => Effect.flatMap(untilStoreAnswers(settings, ledger.find(chargeKey)), room.releaseEnded)
       })
     })
   )

@@ -23,7 +23,7 @@ const keeper = (answer: (lease: ClaimedCharge["lease"], asked: ReadonlyArray<str
     const asked: Array<string> = []
     const clock = yield* Clock.Clock
     const memory = yield* Ledger.pipe(Effect.provide(Ledger.layerMemory))
-    const hold = yield* makeLeaseKeeper(Ledger.of({
+    const { hold } = yield* makeLeaseKeeper(Ledger.of({
       ...memory,
       extend: (lease) => Effect.suspend(() => {
         asked.push(`${lease.worker} ${clock.currentTimeMillisUnsafe()}`)

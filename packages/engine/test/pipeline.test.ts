@@ -40,6 +40,14 @@ describe("a charge", () => {
     assert.strictEqual(asked.length, 15)
   }))
 
+  it.effect("is handed back, with its key in the log, also where a request with other terms is in work", () => Effect.gen(function*() {
+    const claimed = inOrder<ReturnType<NonNullable<NonNullable<Script["ledger"]>["claim"]>>>(Effect.never, Effect.succeed({ _tag: "Claimed", charge: charge() }))
+    const { all, lines } = yield* ran({
+      ledger: { claim: () => claimed(), handBack: () => Effect.as(Effect.logInfo("back"), true) }, cap: { reserve: () => Effect.fail(capError(new CapUnavailable({ operation: "reserve", detail: "away" }))) }
+    }, (pipeline) => Effect.andThen(Effect.forkChild(pipeline.charge(requestWith({ amountMinor: 5, paymentMethod: "pm_1" })), { startImmediately: true }), pipeline.charge(request)))
+    assert.deepStrictEqual([all.slice(1), lines], [[claim, claim, reserve, `hand back 7000 ${all[0]!.replace("CapUnavailable: ", "")}`], ["Info back"]])
+  }))
+
   it.effect("takes its room with the claim where both are one store, and names an object that needs no call", () => Effect.gen(function*() {
     const store = {}
     const unsent = payment({ id: "one:1" })

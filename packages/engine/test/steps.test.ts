@@ -2,12 +2,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import {
   AuthenticationRequired, CapUnavailable, CardDeclined, ChargeError, type ChargeErrorReason, type ChargeGateway, ChargeRequest, type ClaimedCharge, GatewayTimeout, type GatewayPayment, GatewayUnavailable, InvalidRequest,
-  ChargeQuarantined, KeyReused, LeaseLost, LedgerError, LedgerUnavailable, PermissionDenied, RateLimited, SpendCapError
+  ChargeQuarantined, KeyReused, LeaseLost, LedgerError, LedgerUnavailable, Measures, PermissionDenied, RateLimited, SpendCapError
 } from "@purser/core"
-import { Effect, Schedule, Schema } from "effect"
+import { Cause, Context, Effect, Layer, Metric, Schedule, Schema } from "effect"
 import { dunningWaits } from "../src/DunningPolicy.ts"
+import { EngineMetrics } from "../src/EngineMetrics.ts"
 import { retryAfterFailure, untilStoreAnswers } from "../src/internal/backoff.ts"
 import { type ConfirmTries, confirmUntilKnown, look, obtain, orderOf, patiently, prepareDraft } from "../src/internal/gatewaySteps.ts"
+import { makeSteps, Onward } from "../src/internal/steps.ts"
 import { type PipelineSettings, retryPolicy } from "../src/PipelineOptions.ts"
 
 const request = Schema.decodeUnknownSync(ChargeRequest)({
@@ -201,11 +203,46 @@ describe("a draft is prepared", () => {
     }))
 })
 
+describe("a step that may be done again", () => {
+  class Told extends Onward<string, string, string, never> {
+    readonly second: Effect.Effect<string, string>
+    constructor(second: Effect.Effect<string, string>) {
+      super()
+      this.second = second
+    }
+    override again(cause: Cause.Cause<string>) {
+      return Cause.hasFails(cause) ? this.second : Effect.failCause(cause)
+    }
+    override onSuccess(answer: string) {
+      return Effect.succeed(answer)
+    }
+    override onEnd(cause: Cause.Cause<string>) {
+      return Effect.succeed(`failed to the end: ${String(Cause.squash(cause))}`)
+    }
+  }
+
+  for (const measures of [false, true]) {
+    it.effect(`goes on from its first answer, else from its second: ${measures ? "measured" : "where nobody looks"}`, () =>
+      Effect.gen(function*() {
+        const { tried } = yield* makeSteps(() => 0)
+        const answered = (first: Effect.Effect<string, string>, second: Effect.Effect<string, string>) => Effect.suspend(() => tried("settle", first, new Told(second)))
+        assert.deepStrictEqual([
+          yield* answered(Effect.succeed("first"), Effect.die("not asked")),
+          yield* answered(Effect.fail("no"), Effect.succeed("second")),
+          yield* answered(Effect.fail("no"), Effect.fail("never")),
+          yield* answered(Effect.die("a bug"), Effect.die("not asked"))
+        ], ["first", "second", "failed to the end: never", "failed to the end: a bug"])
+        assert.strictEqual(Number((yield* Metric.value(EngineMetrics.stepSeconds.of("settle"))).count), measures ? 4 : 0)
+      }).pipe(Effect.scoped, Effect.provide(Layer.succeedContext(Context.make(Measures, measures).pipe(Context.add(Metric.MetricRegistry, new Map()))))))
+  }
+})
+
 describe("an object is confirmed", () => {
   const paid = payment({ status: "succeeded" })
+  const confirmedBy = (of: ClaimedCharge, tries: ConfirmTries) => Effect.catchCause(tries.once(""), (cause) => confirmUntilKnown(settings(), of, tries, cause))
   const confirmed = (script: Parameters<typeof scripted>[0], of: Partial<ClaimedCharge> = {}, oneCall = false) => {
     const { asked, tries } = scripted(script)
-    return Effect.map(told(confirmUntilKnown(settings(), charge(of), tries(oneCall))), (end) => [end, ...asked])
+    return Effect.map(told(confirmedBy(charge(of), tries(oneCall))), (end) => [end, ...asked])
   }
   const undecided = "UnexpectedAnswer: pipeline gave an answer that cannot be read: "
 
@@ -273,7 +310,7 @@ describe("an object is confirmed", () => {
           const next = left.shift()
           return Effect.fail(next === undefined ? lost : errorOf(next))
         })
-        assert.strictEqual(yield* Effect.flip(confirmUntilKnown(settings(), charge(), { oneCall: false, once, look: Effect.succeed(payment()) })), lost)
+        assert.strictEqual(yield* Effect.flip(confirmedBy(charge(), { oneCall: false, once, look: Effect.succeed(payment()) })), lost)
         assert.strictEqual(asked, before.length + 1)
       }
     }))

@@ -10,9 +10,10 @@ import { dunningWaits } from "../src/DunningPolicy.ts"
 import { EngineMetrics } from "../src/EngineMetrics.ts"
 import { knowsOurKey, noteForeignKey, refusalOf } from "../src/internal/admission.ts"
 import { forCharge, guardGateway } from "../src/internal/gate.ts"
-import { makeInWork } from "../src/internal/inWork.ts"
+import { type Entry, makeInWork } from "../src/internal/inWork.ts"
+import { Held, type LeaseKeeper } from "../src/internal/leaseKeeper.ts"
 import { extrasOf, nothingBegun, Standing } from "../src/internal/standing.ts"
-import { notingKey } from "../src/internal/underItsRun.ts"
+import { Noting, notingKey } from "../src/internal/underItsRun.ts"
 import { type PipelineSettings, retryPolicy } from "../src/PipelineOptions.ts"
 
 const requestWith = (more: object = {}) => Schema.decodeUnknownSync(ChargeRequest)({
@@ -77,15 +78,15 @@ describe("what is in work", () => {
       let runs = 0
       const work = () => Effect.suspend(() => (runs += 1, Deferred.await(gate)))
       const fibers = yield* Effect.forEach([requestWith(), requestWith(), requestWith({ senderKey: "other words, same terms" })], (one) =>
-        Effect.forkChild(inWork.share(one, work), { startImmediately: true }))
+        Effect.forkChild(inWork.share(one, 0, work), { startImmediately: true }))
       assert.deepStrictEqual([inWork.size(), runs], [1, 1])
       assert.strictEqual(yield* counted(EngineMetrics.redeliveries.of("joined")), 2)
-      const other = yield* Effect.forkChild(inWork.share(requestWith({ customerId: "other" }), work), { startImmediately: true })
+      const other = yield* Effect.forkChild(inWork.share(requestWith({ customerId: "other" }), 0, work), { startImmediately: true })
       assert.deepStrictEqual([inWork.size(), runs], [2, 2])
       yield* Deferred.succeed(gate, waiting)
       for (const fiber of [...fibers, other]) assert.strictEqual(yield* Fiber.join(fiber), waiting)
       assert.strictEqual(inWork.size(), 0)
-      assert.strictEqual(yield* inWork.share(request, work), waiting)
+      assert.strictEqual(yield* inWork.share(request, 0, work), waiting)
       assert.deepStrictEqual([inWork.size(), runs], [0, 3])
       assert.strictEqual(yield* counted(EngineMetrics.redeliveries.of("joined")), 2)
     }).pipe(Effect.provide(fresh())))
@@ -93,8 +94,8 @@ describe("what is in work", () => {
   it.effect("is not shared by a request with other terms, whose own work refuses it", () =>
     Effect.gen(function*() {
       const inWork = makeInWork()
-      const first = yield* Effect.forkChild(inWork.share(request, () => Effect.never), { startImmediately: true })
-      assert.strictEqual(yield* Effect.flip(inWork.share(requestWith({ amountMinor: 5 }), () => Effect.fail(failure))), failure)
+      const first = yield* Effect.forkChild(inWork.share(request, 0, () => Effect.never), { startImmediately: true })
+      assert.strictEqual(yield* Effect.flip(inWork.share(requestWith({ amountMinor: 5 }), 0, () => Effect.fail(failure))), failure)
       assert.strictEqual(inWork.size(), 1, "the first is still in work")
       yield* Fiber.interrupt(first)
       assert.strictEqual(inWork.size(), 0)
@@ -104,18 +105,18 @@ describe("what is in work", () => {
     Effect.gen(function*() {
       const inWork = makeInWork()
       const gate = yield* Deferred.make<Processing, LedgerError>()
-      const fibers = yield* Effect.forEach([1, 2], () => Effect.forkChild(Effect.exit(inWork.share(request, () => Deferred.await(gate))), { startImmediately: true }))
+      const fibers = yield* Effect.forEach([1, 2], () => Effect.forkChild(Effect.exit(inWork.share(request, 0, () => Deferred.await(gate))), { startImmediately: true }))
       yield* Deferred.fail(gate, failure)
       for (const fiber of fibers) assert.deepStrictEqual(yield* Fiber.join(fiber), Exit.fail(failure))
       assert.strictEqual(yield* counted(EngineMetrics.unsettled.of("LedgerUnavailable")), 1)
-      assert.strictEqual(yield* Effect.flip(inWork.share(request, () => Effect.fail(failure))), failure)
+      assert.strictEqual(yield* Effect.flip(inWork.share(request, 0, () => Effect.fail(failure))), failure)
       assert.strictEqual(yield* counted(EngineMetrics.unsettled.of("LedgerUnavailable")), 2)
     }).pipe(Effect.provide(fresh())))
 
   it.effect("and is interrupted, leaves those who wait to ask again", () =>
     Effect.gen(function*() {
       const inWork = makeInWork()
-      const [first, second] = yield* Effect.forEach([1, 2], () => Effect.forkChild(inWork.share(request, () => Effect.never), { startImmediately: true }))
+      const [first, second] = yield* Effect.forEach([1, 2], () => Effect.forkChild(inWork.share(request, 0, () => Effect.never), { startImmediately: true }))
       yield* Fiber.interrupt(first!)
       const { reason } = yield* Effect.flip(Fiber.join(second!))
       assert.deepStrictEqual(reason._tag === "ChargeInProgress" ? reason.leaseLeftMs : reason._tag, 0)
@@ -127,11 +128,67 @@ describe("what is in work", () => {
       const inWork = makeInWork()
       const sizes = new Set<number>()
       for (let turns = 0; turns < 12; turns++) {
-        yield* stoppedAfter(turns, inWork.share(request, () => Effect.never), () => sizes.add(inWork.size()))
+        yield* stoppedAfter(turns, inWork.share(request, 0, () => Effect.never), () => sizes.add(inWork.size()))
         assert.strictEqual(inWork.size(), 0, `after ${turns} turns`)
       }
       assert.deepStrictEqual([...sizes], [0, 1], "it was stopped before it was in work, and in work")
     }))
+})
+
+describe("the work on a charge that is in work", () => {
+  const failure = new LedgerError({ reason: new LedgerUnavailable({ operation: "test", detail: "away" }), chargeKey })
+  const annotations = Effect.map(Effect.service(References.CurrentLogAnnotations), (all) => ({ ...all }))
+
+  it.effect("is given the request as it came and when, and its entry, unless another's terms are in work", () =>
+    Effect.gen(function*() {
+      const inWork = makeInWork()
+      const given: Array<unknown> = []
+      const work = (of: ChargeRequest, nowMs: number, entry: Entry | undefined) => Effect.suspend(() => (given.push([of, nowMs, entry?.request]), Effect.never))
+      const other = requestWith({ amountMinor: 5 })
+      for (const [one, nowMs] of [[request, 7], [other, 8]] as const) yield* Effect.forkChild(inWork.share(one, nowMs, work), { startImmediately: true })
+      assert.deepStrictEqual(given, [[request, 7, request], [other, 8, undefined]])
+    }))
+
+  it.effect("has its key on every line of it and of what follows its failure, which is over before others are told", () =>
+    Effect.gen(function*() {
+      const inWork = makeInWork()
+      const gate = yield* Deferred.make<void>()
+      const seen: Array<unknown> = []
+      const note = (what: string) => Effect.map(annotations, (all) => void seen.push([what, all]))
+      const noted = (end: Effect.Effect<Processing, LedgerError>) => (_: ChargeRequest, __: number, entry: Entry | undefined) =>
+        Effect.flatMap(Effect.void, () => {
+          entry!.note(new Noting<unknown>(charge, () => Effect.andThen(note("left"), Deferred.await(gate))))
+          return Effect.andThen(note("work"), end)
+        })
+      const shared = inWork.share(request, 0, noted(Effect.fail(failure)))
+      const first = yield* Effect.forkChild(Effect.flip(Effect.ensuring(shared, note("after"))), { startImmediately: true })
+      const second = yield* Effect.forkChild(Effect.flip(inWork.share(request, 0, () => Effect.die("not shared"))), { startImmediately: true })
+      assert.deepStrictEqual([inWork.size(), second.pollUnsafe()], [1, undefined], "what follows is not over")
+      yield* Deferred.succeed(gate, undefined)
+      for (const fiber of [first, second]) assert.strictEqual(yield* Fiber.join(fiber), failure)
+      assert.strictEqual(yield* inWork.share(request, 0, noted(Effect.succeed(waiting))), waiting)
+      const [within, around] = [{ place: "test", chargeKey }, { place: "test" }]
+      assert.deepStrictEqual(seen, [["work", within], ["left", within], ["after", around], ["work", within]])
+      assert.deepStrictEqual([inWork.size(), yield* annotations], [0, around])
+    }).pipe(Effect.annotateLogs({ place: "test" }), Effect.provide(fresh())))
+
+  it.effect("is left wherever it is stopped", () =>
+    Effect.gen(function*() {
+      const inWork = makeInWork()
+      const left = new Set<number>()
+      for (let turns = 0; turns < 16; turns++) {
+        let begun = false
+        let after: unknown
+        const work = inWork.share(request, 0, (_, __, entry) => Effect.flatMap(Effect.void, () => {
+          begun = true
+          entry!.note(new Noting<unknown>(charge, () => Effect.sync(() => void left.add(turns))))
+          return Effect.never
+        }))
+        yield* stoppedAfter(turns, Effect.ensuring(work, Effect.map(annotations, (all) => void (after = all))), () => undefined)
+        assert.deepStrictEqual([inWork.size(), left.has(turns), after ?? { place: "test" }], [0, begun, { place: "test" }], `after ${turns} turns`)
+      }
+      assert.isAtLeast(left.size, 1)
+    }).pipe(Effect.annotateLogs({ place: "test" })))
 })
 
 describe("the work on a charge", () => {
@@ -142,14 +199,14 @@ describe("the work on a charge", () => {
       const note = Effect.flatMap(annotations, (all) => Effect.sync(() => void seen.push(all)))
       for (let turns = 0; turns < 12; turns++) {
         let after: unknown
-        const work = notingKey(chargeKey, () => Effect.andThen(note, Effect.never), () => note)
+        const work = notingKey(new Noting(charge, () => note), () => Effect.andThen(note, Effect.never))
         yield* stoppedAfter(turns, Effect.ensuring(work, Effect.map(annotations, (all) => void (after = all))), () => undefined)
         assert.deepStrictEqual(after ?? { place: "test" }, { place: "test" }, `after ${turns} turns`)
       }
       assert.isAtLeast(seen.length, 12)
-      assert.deepStrictEqual(yield* notingKey(chargeKey, () => annotations, () => Effect.die("not failed")), { place: "test", chargeKey })
+      assert.deepStrictEqual(yield* notingKey(new Noting(charge, () => Effect.die("not failed")), () => annotations), { place: "test", chargeKey })
       assert.deepStrictEqual(yield* annotations, { place: "test" })
-      assert.strictEqual(yield* Effect.flip(notingKey(chargeKey, () => Effect.fail("no"), () => note)), "no")
+      assert.strictEqual(yield* Effect.flip(notingKey(new Noting<string>(charge, () => note), () => Effect.fail("no"))), "no")
       for (const all of seen) assert.deepStrictEqual(all, { place: "test", chargeKey })
     }).pipe(Effect.annotateLogs({ place: "test" })))
 })
@@ -180,11 +237,29 @@ const ask = (gateway: ChargeGateway["Service"], name: Name): Effect.Effect<unkno
   find: () => gateway.find(order, 7),
   retrieve: () => gateway.retrieve(order, "pi_1"),
   defaultPaymentMethod: () => gateway.defaultPaymentMethod(order),
-  confirm: () => gateway.confirm(order, { id: "pi_1", attempt: 1, paymentMethod: "pm_1", keySuffix: "" }),
+  confirm: () => gateway.confirm(order, tryOf),
   cancel: () => gateway.cancel(order, "pi_1"),
   prepare: () => gateway.prepare!(order, "pi_1", ":s")
 })[name]()
+const tryOf = { id: "pi_1", attempt: 1, paymentMethod: "pm_1", keySuffix: "" }
 const allAsked = ["create :s", "find 7", "retrieve pi_1", "defaultPaymentMethod", "confirm pi_1", "cancel pi_1", "prepare pi_1 :s"]
+
+/** Counts what is held. */
+const keeping = () => {
+  const now = { held: 0, of: new Set<ClaimedCharge>() }
+  const leases: LeaseKeeper = {
+    hold: noHold,
+    take: (of) => {
+      now.held += 1
+      now.of.add(of)
+      return new Held(of.lease, 1, 1)
+    },
+    letGo: (held) => {
+      if (held !== undefined) now.held -= 1
+    }
+  }
+  return { leases, now }
+}
 const noHold = () => <A, E>(wait: Effect.Effect<A, E>) => wait
 
 describe("one run of the steps", () => {
@@ -197,11 +272,10 @@ describe("one run of the steps", () => {
 
   it("is fresh for half of its lease, and keeps what it knows when it takes room", () => {
     const { gateway } = echo(() => Effect.void)
-    const hold = noHold()
-    const bare = new Standing(charge, 5000, false, hold, gateway)
+    const bare = new Standing(charge, 5000, false, noHold, gateway)
     assert.deepStrictEqual([5000, 5499, 5500, 9000].map((nowMs) => bare.isFresh(nowMs)), [true, true, false, false])
     const roomy = bare.withRoom()
-    assert.deepStrictEqual([roomy.hasRoom, roomy.charge, roomy.askedAtMs, roomy.hold], [true, charge, 5000, hold])
+    assert.deepStrictEqual([roomy.hasRoom, roomy.charge, roomy.askedAtMs], [true, charge, 5000])
     assert.strictEqual(roomy.withRoom(), roomy)
     assert.strictEqual(roomy.gateway, roomy.gateway)
   })
@@ -210,7 +284,11 @@ describe("one run of the steps", () => {
     Effect.gen(function*() {
       const { asked, gateway } = echo(() => Effect.void)
       let holds = 0
-      const held = new Standing(charge, 0, false, (wait) => Effect.suspend(() => (holds += 1, wait)), gateway).gateway
+      const run = new Standing(charge, 0, false, (of) => (wait) => Effect.suspend(() => (holds += of === charge ? 1 : 0, wait)), gateway).withRoom()
+      assert.strictEqual(yield* run.hold(Effect.succeed(holds)), 0)
+      assert.strictEqual(holds, 1)
+      holds = 0
+      const held = run.gateway
       for (const name of names) yield* ask(held, name)
       assert.deepStrictEqual([asked, holds, held.name], [allAsked, names.length, "echo"])
       const { prepare: _, ...bare } = gateway
@@ -234,10 +312,14 @@ describe("the switch and the breaker", () => {
     const now: { fails: ChargeError | undefined } = { fails: undefined }
     const { asked, gateway } = echo(() => now.fails === undefined ? Effect.void : Effect.fail(now.fails), options.probe === undefined ? {} : { probe: options.probe })
     const guard = yield* guardGateway(gateway, { ...memory, ...options.change }, settings)
+    // One after the other by itself and with a lease: they are counted together.
+    let held = false
     const confirms = (...errors: ReadonlyArray<ChargeError | undefined>) =>
       Effect.forEach(errors, (error) => {
         now.fails = error
-        return Effect.map(Effect.result(ask(guard, "confirm")), (answer) => assert.strictEqual(answer._tag === "Failure" ? answer.failure : undefined, error))
+        held = !held
+        const confirm = held ? guard.confirmHeld(keeping().leases, charge, order, tryOf) : guard.confirm(order, tryOf)
+        return Effect.map(Effect.result(confirm), (answer) => assert.strictEqual(answer._tag === "Failure" ? answer.failure : undefined, error))
       }, { discard: true })
     const pauses = Effect.map(memory.view, (all) => all.map(({ actor, cause, reason }) => [cause, actor, reason]))
     return { asked, confirms, guard, memory, now, pauses }
@@ -249,6 +331,40 @@ describe("the switch and the breaker", () => {
   const outage = ["outage", "w1", `3 calls in a row without an answer; the last one: ${timeout.message}`]
   const noted = "Error the processor does not answer: charging pauses until it does"
   const ended = "Warn the processor answers again: charging goes on"
+
+  it.effect("hold a lease during the confirm that it is of, however that ends and wherever it is stopped", () =>
+    Effect.gen(function*() {
+      const { leases, now } = keeping()
+      const seen: Array<number> = []
+      const ends: ReadonlyArray<Effect.Effect<GatewayPayment, ChargeError>> = [Effect.succeed(payment), Effect.fail(invalid), Effect.die("a bug"), Effect.never]
+      for (const end of ends) {
+        const guard = yield* guardGateway({ ...echo(() => Effect.void).gateway, confirm: () => Effect.suspend(() => (seen.push(now.held), end)) }, yield* ChargePause, settings)
+        for (let turns = 0; turns < 12; turns++) {
+          yield* stoppedAfter(turns, Effect.exit(guard.confirmHeld(leases, charge, order, tryOf)), () => undefined)
+          assert.strictEqual(now.held, 0, `after ${turns} turns`)
+        }
+      }
+      assert.deepStrictEqual([...new Set(seen)], [1])
+      assert.deepStrictEqual([...now.of], [charge])
+    }).pipe(Effect.provide(ChargePause.layerMemory)))
+
+  it.effect("note an outage before the lease of the last confirm is let go, also where that is stopped meanwhile", () =>
+    Effect.gen(function*() {
+      const { leases, now } = keeping()
+      const gate = yield* Deferred.make<void>()
+      let heldMeanwhile: unknown
+      const memory = yield* ChargePause
+      const pause = (input: Parameters<typeof memory.pause>[0]) => Effect.suspend(() => {
+        heldMeanwhile = now.held
+        return Effect.andThen(Deferred.await(gate), memory.pause(input))
+      })
+      const guard = yield* guardGateway(echo(() => Effect.fail(timeout)).gateway, { ...memory, pause }, { ...settings, outageAfter: 1 })
+      const confirm = yield* Effect.forkChild(guard.confirmHeld(leases, charge, order, tryOf), { startImmediately: true })
+      const stopping = yield* Effect.forkChild(Fiber.interrupt(confirm), { startImmediately: true })
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(stopping)
+      assert.deepStrictEqual([heldMeanwhile, now.held, (yield* memory.view).length], [1, 0, 1])
+    }).pipe(Effect.provide(ChargePause.layerMemory)))
 
   it.effect("let every call but the confirm wait while charging is paused", () =>
     Effect.gen(function*() {

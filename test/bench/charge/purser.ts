@@ -3,11 +3,11 @@
  * that honours its keys for ever.
  */
 import {
-  ChargeGateway, ChargeRequest, type GatewayOrder, type GatewayPayment, SpendCap, ChargeError, GatewayUnavailable
+  ChargeGateway, type GatewayOrder, type GatewayPayment, readRequest, SpendCap, ChargeError, GatewayUnavailable
 } from "@purser/core"
 import { ChargePipeline } from "@purser/engine"
 import { Database, Migrations, PgLedger, PgSpendCap } from "@purser/postgres"
-import { Effect, Layer, ManagedRuntime, Redacted, Schema } from "effect"
+import { Effect, Layer, ManagedRuntime, Redacted, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { setFlagsFromString } from "node:v8"
 import { countColumns, notCounted, tellCounts } from "../support/statements.ts"
@@ -63,11 +63,10 @@ const countsOf = Effect.fnUntraced(function*(sql: SqlClient.SqlClient): Effect.f
   return { transactions: Number(counted!.transactions), fsyncs: Number(counted!.fsyncs), walBytes: Number(counted!.wal) }
 })
 
-const decode = Schema.decodeUnknownSync(ChargeRequest)
 const requestOf = ({ amountMinor, customerId }: Job) =>
-  decode({
+  Result.getOrThrow(readRequest({
     namespace: "zmq-billing", customerId, billingPeriod: "2026-07", amountMinor, currency: "usd", stripeCustomerId: "cus_123", paymentMethod: "pm_card_visa"
-  })
+  }))
 
 /** On whatever database. */
 export const openPurser = async (setting: Setting, database: Layer.Layer<Layer.Success<ReturnType<typeof Database.layerUrl>>, unknown>): Promise<Required<Ready>> => {

@@ -29,7 +29,7 @@ export const Tracing = {
 /** Modules by the end of their address, and what becomes of their text. */
 const changes: ReadonlyArray<readonly [end: string, change: (text: string) => string]> = [
   ["/packages/core/src/Tracing.ts", () => tracing],
-  ["/packages/core/src/MetricSeries.ts", (text) => replaced(text, /return \{ of, known: [^\n]+\}\n/, "const silent = { updateUnsafe: () => undefined } as M\n  return { of: () => silent, known: [] }\n")],
+  ["/packages/core/src/MetricSeries.ts", (text) => replaced(text, /return \{ of, known: [^\n]+\}\n/, "const silent = { updateUnsafe: () => undefined, valueUnsafe: () => undefined } as M\n  return { of: () => silent, known: [] }\n")],
   ["/effect/dist/Metric.js", (text) =>
     `${replaced(text, /export const update = /, "const updateForReal = ")}\nexport const update = (...given) => given.length === 2 ? InternalEffect.void : () => InternalEffect.void\n`]
 ]

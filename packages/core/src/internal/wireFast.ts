@@ -9,40 +9,33 @@ import { checkedSucceeded, type Succeeded } from "../ChargeOutcome.ts"
 import { type ChargeRequest, checkedRequest } from "../ChargeRequest.ts"
 import { currencyRule, parseCurrency } from "../Currency.ts"
 import { Result } from "effect"
-import { idProblem } from "./idProblem.ts"
 import { remembered } from "./remembered.ts"
-
-const isId = (value: unknown): value is string => typeof value === "string" && idProblem(value) === undefined
+import { areUsual } from "./usualFields.ts"
 
 /** Makes a reader of request bodies; it remembers the spellings of periods, of which a run has few. */
 export const makeRequestReader = (options: PeriodOptions) => {
   const periodOf = remembered(256, (text) => Result.getOrUndefined(parsePeriod(text, options)))
   return (body: Record<string, unknown>): ChargeRequest | undefined => {
     const { allow_future, amount_minor, billing_period, currency, customer_id, item, namespace = defaultNamespace, payment_method, revision, sender_key, stripe_customer_id } = body
-    if (revision !== undefined || allow_future !== undefined && allow_future !== true) return undefined
-    if (sender_key !== undefined && (typeof sender_key !== "string" || sender_key.length > 255)) return undefined
-    if (!isId(customer_id) || !isId(stripe_customer_id) || !isId(namespace)) return undefined
-    if (item !== undefined && !isId(item)) return undefined
-    if (payment_method !== undefined && !isId(payment_method)) return undefined
-    if (typeof billing_period !== "string" || typeof currency !== "string" || !Number.isSafeInteger(amount_minor)) return undefined
+    if (revision !== undefined || typeof billing_period !== "string" || typeof currency !== "string") return undefined
     const billingPeriod = periodOf(billing_period)
     const code = parseCurrency(currency)
     if (billingPeriod === undefined || code === undefined) return undefined
-    const amountMinor = Number(amount_minor) as ChargeRequest["amountMinor"]
-    const { minimumMinor, stepMinor } = currencyRule(code)
-    if (amountMinor < minimumMinor || amountMinor % stepMinor !== 0) return undefined
-    return checkedRequest({
+    const fields = {
       namespace,
       customerId: customer_id,
       billingPeriod,
       item,
-      amountMinor,
+      amountMinor: amount_minor,
       currency: code,
       stripeCustomerId: stripe_customer_id,
       paymentMethod: payment_method,
       senderKey: sender_key,
-      allowFuture: allow_future === true
-    })
+      allowFuture: allow_future
+    }
+    if (!areUsual(fields)) return undefined
+    const { minimumMinor, stepMinor } = currencyRule(code)
+    return fields.amountMinor < minimumMinor || fields.amountMinor % stepMinor !== 0 ? undefined : checkedRequest(fields)
   }
 }
 

@@ -1,6 +1,6 @@
 /** When a step is tried again: the policy's schedule, driven by the error of the last try. */
 import { type ChargeError, LedgerError, LedgerUnavailable, type SpendCapError } from "@purser/core"
-import { Effect, Pull, Schedule } from "effect"
+import { type Cause, Effect, Pull, Schedule } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
 
 /** Waits as the policy says and answers true, or answers false when it gives up. */
@@ -20,16 +20,15 @@ export const startTries = (settings: PipelineSettings): Effect.Effect<NextTry> =
       )
   })
 
-/** `Effect.catch` for what nearly never fails: what it takes to find the error is made for one that did. */
-export const catchRarely = <A, E, R, B, E2, R2>(effect: Effect.Effect<A, E, R>, on: (error: E) => Effect.Effect<B, E2, R2>): Effect.Effect<A | B, E2, R | R2> =>
-  Effect.catchCause(effect, (cause) => Effect.catch(Effect.failCause(cause), on))
+/** When it is done again. */
+export interface Patience<E> {
+  readonly while: (error: E) => boolean
+  readonly schedule: Schedule.Schedule<unknown, E>
+}
 
-/** `Effect.retry` whose schedule begins with the first failure. */
-export const retryAfterFailure = <A, E, R>(
-  effect: Effect.Effect<A, E, R>,
-  options: { readonly while: (error: E) => boolean; readonly schedule: Schedule.Schedule<unknown, E> }
-): Effect.Effect<A, E, R> =>
-  catchRarely(effect, (first) => {
+/** `Effect.retry` of what has failed once. */
+export const retryFailed = <A, E, R>(effect: Effect.Effect<A, E, R>, options: Patience<E>, cause: Cause.Cause<E>): Effect.Effect<A, E, R> =>
+  Effect.catch(Effect.failCause(cause), (first) => {
     if (!options.while(first)) return Effect.fail(first)
     let failed: { readonly error: E } | undefined = { error: first }
     return Effect.retry(Effect.suspend((): Effect.Effect<A, E, R> => {
@@ -39,6 +38,10 @@ export const retryAfterFailure = <A, E, R>(
       return Effect.fail(error)
     }), options)
   })
+
+/** `Effect.retry` whose schedule begins with the first failure. */
+export const retryAfterFailure = <A, E, R>(effect: Effect.Effect<A, E, R>, options: Patience<E>): Effect.Effect<A, E, R> =>
+  Effect.catchCause(effect, (cause) => retryFailed(effect, options, cause))
 
 /** A read that is refused for the rate of calls waits, as a charge does; what any other failure means is the caller's affair. */
 export const heedingRate = (settings: PipelineSettings) => <A>(read: Effect.Effect<A, ChargeError>): Effect.Effect<A, ChargeError> =>

@@ -6,12 +6,18 @@
  * that does not wait by itself: the pipeline waits for it before it asks for the lease, so that a lease that was seen is not
  * hours old when the money is asked for.
  */
-import type { ChargeError, ChargeGateway, ChargePause } from "@purser/core"
+import type { ChargeError, ChargeGateway, ChargePause, ClaimedCharge, GatewayPayment } from "@purser/core"
 import { Cause, Duration, Effect, type Exit, Random, Result, type Scope } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
-import type { HoldLease } from "./leaseKeeper.ts"
+import type { Held, HoldLease, LeaseKeeper } from "./leaseKeeper.ts"
 
 type Gateway = ChargeGateway["Service"]
+
+/** The processor as the pipeline asks it. */
+export interface GuardedGateway extends Gateway {
+  /** `confirm`, with the charge's lease held meanwhile: one frame for the lease and the watch, since every charge passes here. */
+  readonly confirmHeld: (leases: LeaseKeeper, charge: ClaimedCharge, ...call: Parameters<Gateway["confirm"]>) => Effect.Effect<GatewayPayment, ChargeError>
+}
 
 /** No whole answer of the processor. A stored 5xx is one: it says nothing about now. */
 const isSilence = ({ reason }: ChargeError): boolean =>
@@ -24,7 +30,7 @@ export const guardGateway = Effect.fnUntraced(function*(
   gateway: Gateway,
   pause: ChargePause["Service"],
   settings: PipelineSettings
-): Effect.fn.Return<Gateway, never, Scope.Scope> {
+): Effect.fn.Return<GuardedGateway, never, Scope.Scope> {
   const actor = settings.worker
   let silences = 0
 
@@ -65,7 +71,22 @@ export const guardGateway = Effect.fnUntraced(function*(
 
   return {
     ...wrapCalls(gateway, gated),
-    confirm: (order, input) => watched(gateway.confirm(order, input))
+    confirm: (order, input) => watched(gateway.confirm(order, input)),
+    confirmHeld: (leases, charge, order, input) => {
+      let held: Held | undefined
+      return Effect.onExitPrimitive(
+        Effect.suspend(() => {
+          held = leases.take(charge)
+          return gateway.confirm(order, input)
+        }),
+        (exit) => {
+          const noted = note(exit)
+          if (noted !== undefined) return Effect.ensuring(noted, Effect.sync(() => leases.letGo(held)))
+          leases.letGo(held)
+          return undefined
+        }
+      )
+    }
   }
 })
 

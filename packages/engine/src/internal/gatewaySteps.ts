@@ -5,9 +5,9 @@
  * `confirmUntilKnown` with that object in a state that decides the charge. All give up after a bounded number of tries, with the last error; the row keeps what is known.
  */
 import { ChargeError, type ChargeGateway, type ChargeKey, type ChargeRequest, type ClaimedCharge, type GatewayOrder, type GatewayPayment, type PipelineError, UnexpectedAnswer } from "@purser/core"
-import { Effect, Result } from "effect"
+import { type Cause, Effect, Result } from "effect"
 import type { PipelineSettings } from "../PipelineOptions.ts"
-import { catchRarely, isDefinitive, isSpentKey, startTries } from "./backoff.ts"
+import { isDefinitive, isSpentKey, startTries } from "./backoff.ts"
 import { isDeclinedNow } from "./outcomes.ts"
 
 /** Clocks of two machines differ; a look-up starts this much before the first claim. */
@@ -137,16 +137,11 @@ export class ConfirmTry {
 }
 
 /**
- * Confirms until the object says what became of it. After an unknown answer the object is read first; it decides. The
- * attempt number stays the same: only a recorded decline moves it.
+ * Confirms, after a first try that failed, until the object says what became of it. After an unknown answer the object is read first; it
+ * decides. The attempt number stays the same: only a recorded decline moves it.
  */
-export const confirmUntilKnown = (
-  settings: PipelineSettings,
-  charge: ClaimedCharge,
-  tries: ConfirmTries
-): Effect.Effect<GatewayPayment, PipelineError> =>
-  // Nearly every first try is answered: what a repeat needs is made for those that are not.
-  catchRarely(tries.once(""), (error) => error._tag === "ChargeError" ? confirmAgain(settings, charge, tries, error) : Effect.fail(error))
+export const confirmUntilKnown = (settings: PipelineSettings, charge: ClaimedCharge, tries: ConfirmTries, cause: Cause.Cause<PipelineError>): Effect.Effect<GatewayPayment, PipelineError> =>
+  Effect.catch(Effect.failCause(cause), (error) => error._tag === "ChargeError" ? confirmAgain(settings, charge, tries, error) : Effect.fail(error))
 
 const confirmAgain = Effect.fnUntraced(function*(
   settings: PipelineSettings,

@@ -10,8 +10,16 @@ import { Clock, Duration, Effect, Latch, type Scope } from "effect"
 /** Holds a charge's lease while an effect runs. */
 export type HoldLease = (charge: ClaimedCharge) => <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
+/** The keeper of all leases. */
+export interface LeaseKeeper {
+  readonly hold: HoldLease
+  /** From now on, within a frame that lets it go. */
+  readonly take: (charge: ClaimedCharge) => Held
+  readonly letGo: (held: Held | undefined) => void
+}
+
 /** A lease that is held, between its neighbours: a set would hash every one that comes and goes. */
-class Held {
+export class Held {
   readonly lease: Lease
   readonly everyMs: number
   dueMs: number
@@ -64,7 +72,7 @@ class HeldList {
 const everyMsOf = ({ leaseLeftMs }: ClaimedCharge) => Math.max(50, Math.ceil(leaseLeftMs / 3))
 
 /** The keeper's fiber ends with the scope. */
-export const makeLeaseKeeper = (ledger: Ledger["Service"]): Effect.Effect<HoldLease, never, Scope.Scope> =>
+export const makeLeaseKeeper = (ledger: Ledger["Service"]): Effect.Effect<LeaseKeeper, never, Scope.Scope> =>
   Effect.gen(function*() {
     const clock = yield* Clock.Clock
     const held = new HeldList()
@@ -95,22 +103,30 @@ export const makeLeaseKeeper = (ledger: Ledger["Service"]): Effect.Effect<HoldLe
     })
     yield* Effect.forkScoped(Effect.forever(turn))
 
-    return (charge) => (wait) => {
+    const take = (charge: ClaimedCharge): Held => {
+      const everyMs = everyMsOf(charge)
+      const one = new Held(charge.lease, everyMs, clock.currentTimeMillisUnsafe() + everyMs)
+      held.add(one)
+      some.openUnsafe()
+      if (one.dueMs < wakeMs && wakeMs !== Infinity) sooner.openUnsafe()
+      return one
+    }
+    const letGo = (one: Held | undefined) => {
+      if (one !== undefined) held.delete(one)
+    }
+    const hold: HoldLease = (charge) => (wait) => {
       let one: Held | undefined
       // Put in within what takes it out again: a fiber may be stopped between any two effects.
       return Effect.onExitPrimitive(
         Effect.suspend(() => {
-          const everyMs = everyMsOf(charge)
-          one = new Held(charge.lease, everyMs, clock.currentTimeMillisUnsafe() + everyMs)
-          held.add(one)
-          some.openUnsafe()
-          if (one.dueMs < wakeMs && wakeMs !== Infinity) sooner.openUnsafe()
+          one = take(charge)
           return wait
         }),
         () => {
-          if (one !== undefined) held.delete(one)
+          letGo(one)
           return undefined
         }
       )
     }
+    return { hold, take, letGo }
   })

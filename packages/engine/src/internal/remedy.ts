@@ -3,19 +3,17 @@
  * it belongs to, and an unpaid one that no row names is given up. Nothing here asks anybody for money.
  */
 import {
-  type AccountPayment, type ChargeError, ChargeGateway, type ChargeKey, ChargeRequest, type ChargeRecord, Ledger, type LedgerError, type PipelineError
+  type AccountPayment, type ChargeError, ChargeGateway, type ChargeKey, type ChargeRequest, type ChargeRecord, Ledger, type LedgerError, type PipelineError, readRequest
 } from "@purser/core"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Result } from "effect"
 import { ChargePipeline } from "../ChargePipeline.ts"
 import type { PipelineSettings } from "../PipelineOptions.ts"
-
-const decodeRequest = Schema.decodeUnknownOption(ChargeRequest)
 
 /** The request behind an object, if its metadata tell the whole identity and the key is that identity's. */
 export const requestOf = (object: AccountPayment, method: "named" | "default"): ChargeRequest | undefined => {
   const { identity } = object
   if (identity === null || identity.revision === null || identity.customerId === null || identity.billingPeriod === null || identity.namespace === null) return undefined
-  const request = Option.getOrUndefined(decodeRequest({
+  const request = Result.getOrUndefined(readRequest({
     namespace: identity.namespace,
     customerId: identity.customerId,
     billingPeriod: identity.billingPeriod,

@@ -55,27 +55,31 @@ export class Standing {
   readonly askedAtMs: number
   /** Whether it took the room of this attempt itself, and has held the lease since. */
   readonly hasRoom: boolean
-  /** Holds its lease during a wait. */
-  readonly hold: ReturnType<HoldLease>
+  private readonly holdLease: HoldLease
   private readonly all: ChargeGateway["Service"]
   private made: ChargeGateway["Service"] | undefined
 
-  constructor(charge: ClaimedCharge, askedAtMs: number, hasRoom: boolean, hold: ReturnType<HoldLease>, all: ChargeGateway["Service"]) {
+  constructor(charge: ClaimedCharge, askedAtMs: number, hasRoom: boolean, holdLease: HoldLease, all: ChargeGateway["Service"]) {
     this.charge = charge
     this.askedAtMs = askedAtMs
     this.hasRoom = hasRoom
-    this.hold = hold
+    this.holdLease = holdLease
     this.all = all
+  }
+
+  /** Holds its lease during a wait. */
+  hold<A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return this.holdLease(this.charge)(wait)
   }
 
   /** The processor, with this charge's lease held during every call; made for those who make more than one. */
   get gateway(): ChargeGateway["Service"] {
-    return this.made ??= forCharge(this.all, this.hold)
+    return this.made ??= forCharge(this.all, this.holdLease(this.charge))
   }
 
   /** The same run with room. */
   withRoom(): Standing {
-    return this.hasRoom ? this : new Standing(this.charge, this.askedAtMs, true, this.hold, this.all)
+    return this.hasRoom ? this : new Standing(this.charge, this.askedAtMs, true, this.holdLease, this.all)
   }
 
   /** No other can have taken the charge over yet. */

@@ -1,6 +1,6 @@
 /** What log lines say of the work that they are about: the charge by its key, and the run that its request belongs to, where that is known. */
-import { type ChargeKey, type ChargeRequest, RunMark } from "@purser/core"
-import { type Cause, Context, Effect, References } from "effect"
+import { type ChargeRequest, type ClaimedCharge, RunMark } from "@purser/core"
+import { type Cause, Context, Effect, type Exit, type Fiber, References } from "effect"
 
 /** What is done for the request, with its run on every line. */
 export const underItsRun = <A, E, R>(request: ChargeRequest, done: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
@@ -8,27 +8,43 @@ export const underItsRun = <A, E, R>(request: ChargeRequest, done: Effect.Effect
   return runId === undefined ? done : Effect.annotateLogs(done, { runId })
 }
 
-/**
- * The work on a charge, with its key on every line, and what follows when that ends otherwise than with an answer. One frame where
- * `annotateLogs` within `onExit` are two, since every charge passes here.
- */
-export const notingKey = <A, E>(
-  chargeKey: ChargeKey,
-  work: () => Effect.Effect<A, E>,
-  onFailure: (cause: Cause.Cause<E>) => Effect.Effect<void> | undefined
-): Effect.Effect<A, E> => {
-  let leave: () => void = () => undefined
-  return Effect.onExitPrimitive(
+/** What follows where the work on a charge ends otherwise than with an answer. */
+type OnFailure<E> = (charge: ClaimedCharge, cause: Cause.Cause<E>) => Effect.Effect<void> | undefined
+
+/** The work on a charge: its key is on every line of it, and something follows where it ends otherwise than with an answer. */
+export class Noting<E> {
+  private readonly charge: ClaimedCharge
+  private readonly onFailure: OnFailure<E>
+  private fiber: Fiber.Fiber<unknown, unknown> | undefined = undefined
+  private before: Context.Context<never> | undefined = undefined
+
+  constructor(charge: ClaimedCharge, onFailure: OnFailure<E>) {
+    this.charge = charge
+    this.onFailure = onFailure
+  }
+
+  /** From now on, within a frame that ends it. */
+  begin(fiber: Fiber.Fiber<unknown, unknown>): void {
+    const before = fiber.context
+    this.fiber = fiber
+    this.before = before
+    fiber.setContext(Context.add(before, References.CurrentLogAnnotations, { ...fiber.getRef(References.CurrentLogAnnotations), chargeKey: this.charge.lease.chargeKey }))
+  }
+
+  /** However it ended, and wherever it was stopped. */
+  end(exit: Exit.Exit<unknown, E>): Effect.Effect<void> | undefined {
+    if (this.before !== undefined) this.fiber?.setContext(this.before)
+    const after = exit._tag === "Success" ? undefined : this.onFailure(this.charge, exit.cause)
+    return after === undefined ? undefined : Effect.annotateLogs(after, { chargeKey: this.charge.lease.chargeKey })
+  }
+}
+
+/** Such work in a frame of its own. */
+export const notingKey = <A, E>(noting: Noting<E>, work: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.onExitPrimitive(
     Effect.withFiber((fiber) => {
-      const around = fiber.context
-      leave = () => fiber.setContext(around)
-      fiber.setContext(Context.add(around, References.CurrentLogAnnotations, { ...fiber.getRef(References.CurrentLogAnnotations), chargeKey }))
+      noting.begin(fiber)
       return work()
     }),
-    (exit) => {
-      leave()
-      const after = exit._tag === "Success" ? undefined : onFailure(exit.cause)
-      return after === undefined ? undefined : Effect.annotateLogs(after, { chargeKey })
-    }
+    (exit) => noting.end(exit)
   )
-}

@@ -3,8 +3,8 @@
  * `bigint`, `numeric` sums as text.
  */
 import {
-  Canceled, type ChargeEvent, ChargeKey, type ChargeOutcome, type ChargeRecord, ChargeRequest, type ChargeState, type ClaimedCharge, Declined,
-  Processing, Rejected, RequiresAction, RunMark, type StateTotal, Succeeded
+  Canceled, type ChargeEvent, ChargeKey, type ChargeOutcome, type ChargeRecord, type ChargeRequest, type ChargeState, type ClaimedCharge, Declined,
+  Processing, readRequest, Rejected, RequiresAction, RunMark, type StateTotal, Succeeded
 } from "@purser/core"
 import { Effect, Schema } from "effect"
 
@@ -42,11 +42,9 @@ export const requestFields = {
 }
 type RequestColumns = Schema.Struct<typeof requestFields>["Type"]
 
-const decodeRequest = Schema.decodeUnknownEffect(ChargeRequest)
-
 /** The request that a row was made from; the sender's own key is not kept. */
 export const requestOf = (row: RequestColumns, paymentMethod: string | null): Effect.Effect<ChargeRequest, Schema.SchemaError> =>
-  decodeRequest({
+  Effect.fromResult(readRequest({
     namespace: row.namespace,
     customerId: row.customer_id,
     billingPeriod: row.billing_period,
@@ -57,7 +55,7 @@ export const requestOf = (row: RequestColumns, paymentMethod: string | null): Ef
     stripeCustomerId: row.stripe_customer_id,
     ...(paymentMethod === null ? {} : { paymentMethod }),
     ...(row.allow_future ? { allowFuture: true } : {})
-  })
+  }))
 
 /** An outcome's columns. */
 export const outcomeFields = {

@@ -83,13 +83,13 @@ export const make = <I, A, E, F = E, B = A>(
     const { operation } = options
     const measures = yield* Measures
     const failureOf = options.failure ?? ((_: I, error: E) => error as unknown as F)
-    const size = operation === undefined ? undefined : PostgresMetrics.batchSize.of(operation)
-    const seconds = operation === undefined || !measures ? undefined : PostgresMetrics.batchSeconds.of(operation)
+    const countCalls = operation === undefined ? undefined : MetricSeries.updateOf(PostgresMetrics.batchSize.of(operation), around)
+    const watch = operation === undefined || !measures ? undefined : yield* MetricSeries.stopwatch(PostgresMetrics.batchSeconds.of(operation))
     const onward = options.onward ?? ((_: I, answer: A) => Exit.succeed(answer as unknown as B))
     const observed = (entries: ReadonlyArray<Entry<I, B, F>>, batch: Effect.Effect<ReadonlyArray<A>, E>): Effect.Effect<ReadonlyArray<A>, E> =>
       operation === undefined ? batch : Effect.withFiber((fiber) => {
-        size?.updateUnsafe(entries.length, fiber.context)
-        const timed = seconds === undefined ? batch : MetricSeries.timedIn(fiber, seconds, batch)
+        countCalls?.(entries.length)
+        const timed = watch === undefined ? batch : watch.around(batch)
         return Tracing.tracedIn(fiber, `ledger.${operation}`, timed, () => batchSpan(entries.map(({ fiber: caller }) => Tracing.spanOf(caller))))
       })
     let queue: Array<Entry<I, B, F>> = []
