@@ -22,7 +22,7 @@ const noPage = "(select null::bigint as id where false)"
 const atomic = "two at once wait for each other at the row that they write; the lock is for the order in which they wait"
 
 export const guards = [
-  ...of("internal/ledgerWrites.ts", [suite("PgLedger"), locked, books, suite("PgRunLedger"), suite("claimWithRoom")], {
+  ...of("internal/ledgerWrites.ts", [suite("PgLedger"), locked, books, suite("PgRunLedger"), suite("claimWithRoom"), suite("lockedTrail")], {
     begin: [
       ["insertCharges(\"on conflict (charge_key) do nothing\")", "insertCharges(\"\")"],
       [" and c.state = 'planned'", "", "an epoch of 0 says the same"],
@@ -30,6 +30,7 @@ export const guards = [
       [" c.state = 'planned' and c.lease_epoch = 0 and", ""],
       [" and c.revision = 0", "", "the key of a billing anew is another one"],
       [" and c.quarantine is null", "", "whoever puts a charge aside has had it in hand, with an epoch above 0"],
+      " and ${isNext}",
       ["\n    and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n      is not distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method)", ""]
     ],
     afterFirstClaims: [
@@ -38,7 +39,7 @@ export const guards = [
       " and c.reserved_minor + s.amount_minor <= c.cap_minor"
     ]
   }),
-  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages")], {
+  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages"), suite("lockedTrail")], {
     claim: [
       ["      when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n        is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'\n", ""],
       "      when c.quarantine is not null then 'quarantined'\n",
@@ -51,7 +52,8 @@ export const guards = [
       [" and c.state = 'claimed'", ""],
       [" and c.payment_intent_id is null", "", "what is claimed has none"],
       " and c.lease_epoch = i.epoch",
-      " and c.generation = i.generation"
+      " and c.generation = i.generation",
+      "\n    and ${isNext}"
     ],
     attach: [
       [" and c.generation = i.generation then\n", " then\n"],
@@ -68,7 +70,8 @@ export const guards = [
       " and c.state = 'attached'",
       " and c.lease_epoch = i.epoch",
       [" and c.attempt = i.attempt", "", "the attempt never moves without the epoch"],
-      " and c.payment_intent_id = i.intent_id"
+      " and c.payment_intent_id = i.intent_id",
+      "\n    and ${isNext}"
     ],
     settle: [
       [" and c.payment_intent_id = i.proof_id", ""],
@@ -84,8 +87,8 @@ export const guards = [
       " and ${ours}"
     ],
     handBack: [
-      ["case when ${ours} then 'ours' else 'lost' end", "'ours'", "the write asks again"],
-      " and ${ours}"
+      " where ${ours}",
+      ["${newPageAfter(\"f\")}", "${newPage}"]
     ],
     markReleased: [
       ["c.attempt = i.attempt and ", "", "the write asks again"],
@@ -104,7 +107,8 @@ export const guards = [
       [" and c.state = any($2::text[])", " and $2::text[] is not null"],
       [" and c.state in ('declined', 'rejected', 'requires_action')", ""],
       ["\n    and ($6::integer is null or c.attempt = $6::integer)", " and ($6::integer is null or true)"],
-      " for update"
+      " for update",
+      ["${newPageAfter(\"f\")}", "${newPage}"]
     ]
   }),
   ...of("internal/ledgerWrites.ts", [pages, lockedPages], {
@@ -196,12 +200,12 @@ export const guards = [
   }),
   ...of("internal/capSql.ts", [locked, suite("lateRoom")], {
     takeRoom: [
-      "not ours or ",
-      [" and (not ours or not exists (select 1 from purser.cap_reservations r where r.charge_key = u.charge_key))", "", "who holds room is left out again at the write; here it is for who need not wait for the cap"],
-      ["state = 'succeeded' and (not ours", "(not ours", "the write asks again; here it is for who need not wait for the cap"],
+      [" where state = 'succeeded')", ")", "the write asks again; here it is for who need not wait for the cap"],
+      [" for update", "", atomic],
       [" where u.state = 'succeeded' order by u.charge_key\n  on", " order by u.charge_key\n  on"],
       ["on conflict (charge_key) do nothing\n  returning charge_key, ${scope}, amount_minor", "returning charge_key, ${scope}, amount_minor"],
-      " where k.over_minor > 0"
+      " where over_minor > 0",
+      ["rows between 1 following and unbounded following", "rows between unbounded preceding and 1 preceding"]
     ]
   }),
   ...of("migrations/0003_create_cap_functions.ts", [locked, suite("PgSpendCap"), suite("claimWithRoom"), suite("lateRoom")], {
@@ -214,8 +218,9 @@ export const guards = [
       ["      elsif cap.closed and not wish.force then\n        verdict := 'closed';\n", ""],
       ["      elsif taken + wish.amount > cap.lid and not wish.force then\n        verdict := 'exceeded';\n", ""],
       ["        order by u.k\n        on conflict (charge_key) do nothing", "        order by u.k"],
-      " and c.state in ('declined', 'rejected', 'canceled')",
-      " and c.attempt >= u.a"
+      [" and c.state in ('declined', 'rejected', 'canceled') and c.attempt", " and c.attempt"],
+      " and c.attempt >= u.a",
+      [" for update of c;", ";", "the rows are marked at the end; the lock is for the order in which two wait"]
     ],
     release: [
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;", "a reservation is deleted by one; the lock is for the order in which two wait"],

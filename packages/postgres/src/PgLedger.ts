@@ -96,7 +96,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   const settleAny = yield* grouped<SettleInput, SettleAnswer>("settle", (input) => input.lease.chargeKey, Batches.settle(sql))
   const settlePaid = yield* grouped<Batches.PaidInput, boolean, SettleAnswer>("settle", (input) => input.lease.chargeKey, Batches.settlePaid(sql, pages), undefined, (input, moved) =>
     moved ? Exit.succeed({ _tag: "Settled", outcome: input.outcome }) : settleAny(input))
-  const settle = (input: SettleInput) => Batches.isPaid(input) ? settlePaid(input) : settleAny(input)
+  const settle = (input: SettleInput) => Batches.isFirstPaid(input) ? settlePaid(input) : settleAny(input)
   const extend = yield* grouped<Lease, boolean>("extend", (lease) => lease.chargeKey, Batches.extend(sql, leaseMs), (a, b) => same(a.epoch === b.epoch))
   const handBack = yield* grouped<Batches.HandBackInput, boolean>("hand_back", (input) => input.lease.chargeKey, Batches.handBack(sql))
   const markReleased = yield* grouped<{ readonly chargeKey: ChargeKey; readonly attempt: number }, boolean>(

@@ -1,6 +1,6 @@
 /** The trail in its pages: every line is found by its charge, by its position, and an object's charge by the object. */
 import { assert, layer } from "@effect/vitest"
-import { ChargeSearch, type ClaimedCharge, EventLog, Ledger, RunLedger, Succeeded } from "@purser/core"
+import { ChargeSearch, type ClaimedCharge, Declined, EventLog, Ledger, RunLedger, Succeeded } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -60,6 +60,15 @@ for (const [name, database] of TestDatabase.layers) {
         ] as const) {
           assert.deepStrictEqual(yield* found(object), [...customers], object)
         }
+        // What was found at a settlement, whatever its name, is remembered when the charge is reopened.
+        const found2 = yield* claimed("again", (key) => `one:${key}:1`)
+        const second = `one:${found2.lease.chargeKey}:2`
+        yield* (yield* Ledger).settle({
+          lease: found2.lease, attempt: 1, paymentIntentId: found2.paymentIntentId,
+          outcome: new Declined({ chargeKey: found2.lease.chargeKey, alreadySettled: false, paymentIntentId: second, code: "card_declined", declineCode: null, adviceCode: null, declinedChargeId: null, detail: "no" })
+        })
+        yield* (yield* Ledger).reopen({ chargeKeys: [found2.lease.chargeKey], from: ["declined"], actor: "ada", reason: "again" })
+        assert.deepStrictEqual([yield* found(second), yield* found(found2.paymentIntentId!)], [["again"], ["again"]])
         // By a name that it had before, too.
         const ledger = yield* Ledger
         yield* ledger.renew({ lease: keyed.lease, generation: 1, paymentIntentId: keyed.paymentIntentId! })
@@ -67,7 +76,7 @@ for (const [name, database] of TestDatabase.layers) {
         assert.deepStrictEqual([yield* found(keyed.paymentIntentId!), yield* found("pi_second")], [["keyed"], ["keyed"]])
         const sql = yield* SqlClient.SqlClient
         const noted = yield* sql.unsafe<{ readonly object: string }>("select object from purser.charge_objects order by 1")
-        assert.deepStrictEqual(noted.map(({ object }) => object), [foreign.paymentIntentId!, named.paymentIntentId!, "pi_found", "pi_made", "pi_second"].toSorted())
+        assert.deepStrictEqual(noted.map(({ object }) => object), [foreign.paymentIntentId!, named.paymentIntentId!, second, "pi_found", "pi_made", "pi_second"].toSorted())
       }))
 
     it.effect("lines of one statement are a page, and each is found by its charge as the whole trail has it", () =>

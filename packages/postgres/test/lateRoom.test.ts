@@ -115,6 +115,38 @@ for (const [name, database] of TestDatabase.layers) {
         assert.strictEqual((yield* forced(request)).length, 1)
       }))
 
+    it.effect("of a payment that is found at another attempt, which took none, is taken in the act that records it", () =>
+      Effect.gen(function*() {
+        const [ledger, cap] = [yield* Ledger, yield* SpendCap]
+        const request = yield* alone("another-attempt")
+        const { attempt, lease } = yield* attached(request)
+        yield* cap.reserve(reservation(request))
+        yield* ledger.settle({ lease, attempt, paymentIntentId: idOf(request), outcome: declined(request) })
+        yield* cap.release(request.chargeKey, attempt)
+        yield* ledger.markReleased(request.chargeKey, attempt)
+        yield* ledger.reopen({ chargeKeys: [request.chargeKey], from: ["declined"], actor: "ada", reason: "again" })
+        const again = yield* ledger.claim(request, "w2")
+        if (again._tag !== "Claimed") return assert.fail(again._tag)
+        const recorded = yield* ledger.settle({ lease: again.charge.lease, attempt: again.charge.attempt, paymentIntentId: idOf(request), outcome: paid(request) })
+        assert.deepStrictEqual([recorded._tag, yield* held(request)], ["Settled", BigInt(request.amountMinor)])
+      }))
+
+    it.effect("of payments that one statement records is noted for those that go over the cap", () =>
+      Effect.gen(function*() {
+        const requests = [yield* alone("overrun", 2500n), ...["second", "third"].map((customer) => chargeFor(customer, period, { namespace: "overrun" }))]
+          .toSorted((a, b) => a.chargeKey < b.chargeKey ? -1 : 1)
+        const charges = yield* Effect.forEach(requests, attached)
+        const sql = yield* SqlClient.SqlClient
+        const each = <A>(of: A) => requests.map(() => of)
+        const nulls = texts(each(null))
+        yield* sql.unsafe(Writes.settle, [
+          texts(requests.map(({ chargeKey }) => chargeKey)), texts(each("w1")), bigints(charges.map(({ lease }) => lease.epoch)), integers(each(1)), texts(requests.map(idOf)),
+          texts(each("succeeded")), texts(requests.map(idOf)), nulls, bigints(requests.map(({ amountMinor }) => amountMinor)), nulls, nulls, nulls, doubles(each(0)), nulls, nulls, nullableDoubles(each(null))
+        ])
+        const notes = yield* Effect.forEach(requests, forced)
+        assert.deepStrictEqual([yield* held(requests[0]!), notes], [3000n, [[], [], ["500 over the cap: the money had moved"]]])
+      }))
+
     it.effect("of a payment is its own, whatever else one statement settles under the same cap", () =>
       Effect.gen(function*() {
         const ledger = yield* Ledger

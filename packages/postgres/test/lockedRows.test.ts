@@ -246,6 +246,19 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     assert.deepStrictEqual([yield* held(given), yield* held(taken), yield* held(going)], [[1000n, 1], [1000n, 1], [1000n, 1]])
   }))
 
+  it.effect("a payment that is recorded by its holder while its room is being given back has room", () => Effect.gen(function*() {
+    const cap = yield* SpendCap
+    const { ours } = yield* both
+    const charge = yield* attached(chargeFor("held-going", "2027-07"))
+    yield* cap.open({ ...charge.request, expectedMinor: 100_000n, headroomPercent: 100 })
+    yield* cap.reserve({ ...charge.request, chargeKey: charge.lease.chargeKey, attempt: 1, amountMinor: 1000 })
+    yield* ours.settle({ ...refused(charge), outcome: new Processing({ ...common(charge), paymentIntentId: idOf(charge) }), pollAfterMs: 60_000 })
+    const sql = yield* SqlClient.SqlClient
+    yield* after(sql.unsafe("select purser.release(array[$1], array[1])", [charge.lease.chargeKey]), ours.settle(paid(charge)))
+    const [report] = yield* cap.report(charge.request.billingPeriod)
+    assert.deepStrictEqual([report!.reservedMinor, report!.reservations], [1000n, 1])
+  }))
+
   it.effect("of two who record one late payment one takes its room", () => Effect.gen(function*() {
     const cap = yield* SpendCap
     const { ours, theirs } = yield* both

@@ -2,7 +2,7 @@
  * The statements about what waits for a person. Lists walk the small indexes of what is in work, quarantined or in
  * conflict; an act changes its row and writes the event of the charge in one statement.
  */
-import { newPage, same, withPage, writeEvents } from "./eventPages.ts"
+import { newPageAfter, same, withPage, writeEvents } from "./eventPages.ts"
 import { chargesWithLease, writePage } from "./leasePages.ts"
 import { lineColumns } from "./searchSql.ts"
 
@@ -77,14 +77,15 @@ const writeEvent = (detail: string) => writeEvents("u", { from: "state", to: "st
 
 /** run, line, actor, reason */
 export const keepCharge = `with t as materialized (select purser.now() as now),
-${newPage},
 f as (
   update purser.run_conflicts r set resolved_at = t.now, actor = $3::text, reason = $4::text from t
   where r.run_id = $1::text and r.line = $2::integer and r.resolved_at is null
   returning r.charge_key, r.principal, t.now
 ),
+h as materialized (select f.* from f join purser.charges c using (charge_key) for update of c),
+${newPageAfter("h")},
 u as (
-  update purser.charges c set event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = f.now from f where c.charge_key = f.charge_key
+  update purser.charges c set event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = f.now from h f where c.charge_key = f.charge_key
   returning c.charge_key, c.event_seq, c.state, c.attempt, f.now, f.principal
 ),
 e as (${
@@ -95,12 +96,13 @@ select charge_key from u`
 
 /** key, actor, reason. Where the charge was in work it is due at once, under a new epoch: whoever held it has nothing more to say. */
 export const endQuarantine = `with t as materialized (select purser.now() as now),
-${newPage},
+f as materialized (select c.charge_key from purser.charges c where c.charge_key = $1::text and c.quarantine is not null for update),
+${newPageAfter("f")},
 u as (
   update purser.charges c set quarantine = null, lease_worker = null, lease_epoch = c.lease_epoch + 1,
     lease_until = case when c.state in ('claimed', 'attached', 'processing') then t.now end, event_seq = c.event_seq + 1, event_pages = ${withPage},
     updated_at = t.now
-  from t where c.charge_key = $1::text and c.quarantine is not null
+  from f, t where c.charge_key = f.charge_key
   returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, t.now
 ),
 e as (${writeEvent("'quarantine ended by ' || $2::text || ': ' || $3::text")}),

@@ -70,9 +70,7 @@ export const scope = "namespace, billing_period, currency"
  * That of a late one may have been given back, and an adopted one had none. The lock of the cap comes before the look whether there is room, as in `purser.reserve`.
  */
 export const takeRoom = `l as materialized (
-  select ${scope} from purser.caps where (${scope}) in (
-    select ${scope} from u where state = 'succeeded' and (not ours or not exists (select 1 from purser.cap_reservations r where r.charge_key = u.charge_key)))
-  order by ${scope} for update
+  select ${scope} from purser.caps where (${scope}) in (select ${scope} from u where state = 'succeeded') order by ${scope} for update
 ),
 r as (
   insert into purser.cap_reservations (charge_key, ${scope}, attempt, amount_minor, reserved_at)
@@ -88,6 +86,10 @@ k as (
 ),
 o as (
   insert into purser.cap_events (at, ${scope}, act, cap_minor, charge_key, reason)
-  select purser.now(), ${scope}, 'forced', k.cap_minor, r.charge_key, k.over_minor || ' over the cap: the money had moved'
-  from r join k using (${scope}) where k.over_minor > 0 order by r.charge_key
+  select purser.now(), ${scope}, 'forced', cap_minor, charge_key, over_minor || ' over the cap: the money had moved'
+  from (
+    select ${scope}, k.cap_minor, r.charge_key, k.over_minor - coalesce(sum(r.amount_minor) over (
+      partition by ${scope} order by r.charge_key rows between 1 following and unbounded following), 0) as over_minor
+    from r join k using (${scope})
+  ) x where over_minor > 0 order by charge_key
 )`

@@ -6,8 +6,15 @@
 /** Lines that a page may have: as many charges as a statement may move. */
 export const eventPageMax = 1024
 
-/** Draws the page's number once a row asks for it. */
+/**
+ * Draws the page's number once a row asks for it: for statements that write new charges, or ask of each row whether it is still what it was, by `event_seq` or
+ * by `isNext`. Another one may have written a line for a later row meanwhile, in a page above this one, and lines of a charge are told in the order of their pages.
+ */
 export const newPage = "ep as materialized (select purser.next_event_page() as page)"
+/** Draws it when all rows of the part `locked` are locked, so that no line of theirs can come between. */
+export const newPageAfter = (locked: string) => `ep as materialized (select purser.next_event_page() as page from (select count(*) from ${locked}) all_locked)`
+/** Whether no line of the charge `c` is in a page above this one. */
+export const isNext = "c.event_pages[cardinality(c.event_pages)] < (select page from ep)"
 /** What `event_pages` of a new charge says. */
 export const firstPage = "array[(select page from ep)]"
 /** What `event_pages` of the charge `c` says from now on. */
@@ -67,5 +74,7 @@ export const keyIn = (object: string) => `substring(${object} from '[0-9a-f]{32}
 
 /** Notes objects of the rows `rows` as their charges', by an expression that is null where there is none. */
 export const writeObjects = (rows: string, object: string): string =>
-  `insert into purser.charge_objects (object, charge_key) select v.object, v.charge_key from (select charge_key, ${object} as object from ${rows}) v
-  where v.object is not null and ${keyIn("v.object")} is distinct from v.charge_key`
+  `insert into purser.charge_objects (object, charge_key) select v.object, v.charge_key from (select charge_key, ${object} as object from ${rows}) v where v.object is not null`
+
+/** The same for objects that are attached: the line of that names them, so that one whose name has the key is found by the key. */
+export const writeAttached = (rows: string, object: string): string => `${writeObjects(rows, object)} and ${keyIn("v.object")} is distinct from v.charge_key`

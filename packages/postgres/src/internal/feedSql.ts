@@ -32,16 +32,18 @@ cross join lateral (select * from purser.charges c where c.charge_key = e.charge
 order by f.sequence`
 
 /**
- * at, after key, limit. Each charge with its last event up to the place, or nulls when it had none by then. An event at
+ * at, after key, limit. Each charge with its last event up to the place, or nulls when it had none by then; its pages are opened from the last one on. An event at
  * or below `low` that has no place in the log had one that was trimmed.
  */
 export const snapshot = `select c.charge_key as page_key, e.*
 from (select * from purser.charges where charge_key > $2::text order by charge_key limit $3::integer) c
 left join lateral (
   select ${columns("v", "c", "coalesce(f.sequence, 0)")}
-  from purser.events_of(c.charge_key) v left join lateral (select f.sequence from purser.feed_log f where f.position = v.position offset 0) f on true
+  from (select g.page from unnest(c.event_pages) with ordinality as g(page, n) order by g.n desc) g
+    cross join lateral purser.event_in(g.page, c.charge_key) v
+    left join lateral (select f.sequence from purser.feed_log f where f.position = v.position offset 0) f on true
   where (f.sequence <= $1::bigint or (f.sequence is null and v.position <= (select low from purser.feed_head)))
-  order by v.seq desc limit 1
+  limit 1
 ) e on true
 order by c.charge_key`
 

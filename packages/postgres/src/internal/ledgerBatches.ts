@@ -297,9 +297,9 @@ const settleAnswer = (row: typeof MovedRow.Type | typeof SettledRow.Type, input:
   }
 }
 
-/** A payment to be recorded. */
+/** A payment to be recorded by who claimed the charge first, with whose claim or after which room under the cap was taken. Any other one may hold none. */
 export type PaidInput = SettleInput & { readonly outcome: Succeeded }
-export const isPaid = (input: SettleInput): input is PaidInput => input.outcome._tag === "Succeeded"
+export const isFirstPaid = (input: SettleInput): input is PaidInput => input.outcome._tag === "Succeeded" && input.lease.epoch === 1 && input.attempt === 1
 
 /** Payments of distinct keys; true where the holder recorded the payment of the attached object. */
 export const settlePaid = (sql: SqlClient.SqlClient, pages: WrittenPages) => (inputs: ReadonlyArray<PaidInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> =>

@@ -14,7 +14,7 @@
  * two claims could wait for each other.
  */
 import { scope, takeRoom } from "./capSql.ts"
-import { firstPage, newPage, same, withPage, writeEvents, writeObjects } from "./eventPages.ts"
+import { firstPage, isNext, newPage, newPageAfter, same, withPage, writeAttached, writeEvents, writeObjects } from "./eventPages.ts"
 import { writePage } from "./leasePages.ts"
 
 /** The time, for statements that join it. */
@@ -94,7 +94,7 @@ p as (
     lease_epoch = 1, lease_until = purser.now() + $12::float8 * interval '1 millisecond', first_claimed_at = purser.now(), event_seq = c.event_seq + 1,
     event_pages = ${withPage}, updated_at = purser.now()
   from (select i.* from i left join n using (charge_key) where n.charge_key is null and ${few} order by i.charge_key) i
-  where c.charge_key = i.charge_key and c.state = 'planned' and c.lease_epoch = 0 and c.revision = 0 and c.quarantine is null
+  where c.charge_key = i.charge_key and c.state = 'planned' and c.lease_epoch = 0 and c.revision = 0 and c.quarantine is null and ${isNext}
     and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
       is not distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method)
   returning c.charge_key, c.event_seq
@@ -104,7 +104,7 @@ o as materialized (
   from (select charge_key, 1 as event_seq, null::text as from_state from n union all select charge_key, event_seq, 'planned' from p) w
   join i using (charge_key)
 ),
-${afterFirstClaims(`e as (${writeEvents("o", { ...lineOfClaim, from: "from_state" })} returning 1),\nb as (${writeObjects("o", "object")})`)}`
+${afterFirstClaims(`e as (${writeEvents("o", { ...lineOfClaim, from: "from_state" })} returning 1),\nb as (${writeAttached("o", "object")})`)}`
 
 /**
  * The same parameters and answer, for identities that are all new, and objects that have the key of their charge in their name: where one is not new, the statement
@@ -183,10 +183,11 @@ u as (
     event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = purser.now()
   from (select * from i where ${few}) i
   where c.charge_key = i.charge_key and c.state = 'claimed' and c.payment_intent_id is null and c.lease_epoch = i.epoch and c.generation = i.generation
+    and ${isNext}
   returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, i.worker
 ),
 e as (${writeEvents("u", { from: same("'claimed'"), to: same("'attached'"), worker: "worker", detail: "payment_intent_id" })}),
-b as (${writeObjects("u", "payment_intent_id")})
+b as (${writeAttached("u", "payment_intent_id")})
 select ${keysUnlessAll} as moved from u`
 
 /** keys, workers, epochs, generations, payment intents, methods. The same object again freezes a method where there is none yet. */
@@ -216,7 +217,7 @@ u as (
   returning c.charge_key, c.event_seq, c.attempt, c.payment_intent_id, f.kept_state, f.worker, t.now
 ),
 e as (${writeEvents("u", { from: "kept_state", to: same("'attached'"), worker: "worker", detail: "payment_intent_id" })}),
-b as (${writeObjects("u where kept_state <> 'attached'", "payment_intent_id")})
+b as (${writeAttached("u where kept_state <> 'attached'", "payment_intent_id")})
 select f.charge_key, f.kept_id,
   case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
 from f left join u on u.charge_key = f.charge_key`
@@ -235,6 +236,7 @@ u as (
     event_pages = ${withPage}, updated_at = purser.now()
   from (select * from i where ${few}) i
   where c.charge_key = i.charge_key and c.state = 'attached' and c.lease_epoch = i.epoch and c.attempt = i.attempt and c.payment_intent_id = i.intent_id
+    and ${isNext}
   returning c.charge_key, c.event_seq, c.attempt, i.worker
 ),
 e as (${writeEvents("u", { from: same("'attached'"), to: same("'succeeded'"), worker: "worker", detail: same(null) })})
@@ -313,16 +315,17 @@ select charge_key from u`
 
 /** keys, workers, epochs, retry ms, details */
 export const handBack = `with ${clock},
-${newPage},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::float8[], $5::text[]) as i(charge_key, worker, epoch, retry_ms, detail)
   order by charge_key
 ),
-f as materialized (select i.*, case when ${ours} then 'ours' else 'lost' end as verdict from i ${probe}),
+f as materialized (
+  select i.* from (select * from i where ${few}) i join purser.charges c on c.charge_key = i.charge_key where ${ours} order by i.charge_key for update of c
+),
+${newPageAfter("f")},
 u as (
   update purser.charges c set lease_until = t.now + i.retry_ms * interval '1 millisecond', event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
-  from f i, t
-  where i.verdict = 'ours' and c.charge_key = i.charge_key and ${ours}
+  from f i, t where c.charge_key = i.charge_key
   returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, i.worker, i.detail, t.now
 ),
 e as (${writeEvents("u", { from: "state", to: "state", worker: "worker", detail: "detail" })}),
@@ -356,10 +359,11 @@ select charge_key from u`
 
 /** key, worker, detail */
 export const quarantine = `with ${clock},
-${newPage},
+f as materialized (select c.charge_key from purser.charges c where c.charge_key = $1::text and c.quarantine is null for update),
+${newPageAfter("f")},
 u as (
   update purser.charges c set quarantine = $3::text, lease_until = null, event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
-  from t where c.charge_key = $1::text and c.quarantine is null
+  from f, t where c.charge_key = f.charge_key
   returning c.charge_key, c.event_seq, c.state, c.attempt, t.now
 ),
 e as (${writeEvents("u", { from: "state", to: "state", worker: "$2::text", detail: "'quarantined: ' || $3::text" })})
@@ -367,13 +371,13 @@ select charge_key from u`
 
 /** keys, states, actor, reason, method or null, attempt or null. A new epoch fences off whoever settled it before. */
 export const reopen = `with ${clock},
-${newPage},
 f as materialized (
   select c.charge_key, c.state from purser.charges c
   where c.charge_key = any($1::text[]) and c.state = any($2::text[]) and c.state in ('declined', 'rejected', 'requires_action')
     and ($6::integer is null or c.attempt = $6::integer)
   order by c.charge_key for update
 ),
+${newPageAfter("f")},
 u as (
   update purser.charges c set state = case when c.payment_intent_id is null then 'planned' else 'attached' end,
     unpaid = false,

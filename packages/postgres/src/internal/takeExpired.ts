@@ -6,6 +6,7 @@
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { decodeRows, TakenRow } from "./chargeRow.ts"
+import { eventPageMax } from "./eventPages.ts"
 import { retryRolledBack, type StoreFailure } from "./failures.ts"
 import { double, integer, text } from "./params.ts"
 import { takeExpired as statement } from "./takeOverSql.ts"
@@ -26,7 +27,7 @@ export const takeExpired = Effect.fnUntraced(function*(
   yield* turnAll(sql)
   const taken: Array<typeof TakenRow.Type> = []
   for (;;) {
-    const asked = limit - taken.length
+    const asked = Math.min(limit - taken.length, eventPageMax)
     const take = retryRolledBack(Effect.flatMap(sql.unsafe(statement, [text(worker), integer(asked), double(leaseMs)]), decode))
     // What was taken before is in our hands, and has to be told.
     const rows = yield* taken.length === 0 ? take : Effect.orElseSucceed(take, () => [])

@@ -1,5 +1,5 @@
 /** The statements that take a charge over from whoever had it: its lease ran out, or what it waited for has come. */
-import { newPage, same, withPage, writeEvents } from "./eventPages.ts"
+import { newPageAfter, same, withPage, writeEvents } from "./eventPages.ts"
 import { writePage } from "./leasePages.ts"
 import { clock, held } from "./ledgerWrites.ts"
 
@@ -24,7 +24,6 @@ export const takenColumns = (taken: string) => `charge_key, namespace, customer_
  * Each row also says how many pages were looked at and how many of them put back; where nothing is taken, one row says that alone.
  */
 export const takeExpired = `with ${clock},
-${newPage},
 d as materialized (
   delete from purser.lease_pages where ctid = any(array(
     select ctid from purser.lease_pages where ran_out order by turn_at limit $2::integer for update skip locked))
@@ -41,6 +40,7 @@ f as materialized (
   where c.charge_key = any(array(select charge_key from h order by charge_key)) and c.lease_until <= (select now from t) and c.quarantine is null and c.state in ${held}
   for update skip locked
 ),
+${newPageAfter("f")},
 u as (
   update purser.charges c set lease_worker = $1::text, lease_epoch = c.lease_epoch + 1,
     lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
@@ -60,12 +60,12 @@ order by ran_out_at, charge_key`
 
 /** key, worker, lease ms. A row that waits for the customer becomes one whose object is being read. */
 export const takeWaiting = `with ${clock},
-${newPage},
 f as materialized (
   select c.charge_key, c.state as from_state, c.event_seq from purser.charges c
   where c.charge_key = $1::text and c.state in ('processing', 'requires_action') and c.quarantine is null
   for update
 ),
+${newPageAfter("f")},
 u as (
   update purser.charges c set state = 'processing', unpaid = false, lease_worker = $2::text, lease_epoch = c.lease_epoch + 1,
     lease_until = t.now + $3::float8 * interval '1 millisecond', event_seq = c.event_seq + 1, event_pages = ${withPage}, settled_at = null,

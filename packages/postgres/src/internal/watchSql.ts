@@ -2,7 +2,7 @@
  * The statements around webhooks and reconciliation: a row that comes to name a payment, rows by period, the inbox, and what was
  * seen at the processor. Times are the database's.
  */
-import { firstPage, newPage, same, withPage, writeEvents, writeObjects } from "./eventPages.ts"
+import { firstPage, newPageAfter, same, withPage, writeEvents, writeObjects } from "./eventPages.ts"
 import { recordColumns } from "./ledgerReads.ts"
 import { writePage } from "./leasePages.ts"
 import { takenColumns } from "./takeOverSql.ts"
@@ -15,7 +15,6 @@ const atMs = (parameter: string) => `to_timestamp(${parameter}::float8 / 1000)`
  * as used, lease ms, revision, the key that it bills anew or null. A row without an object that nobody holds, or a new one, comes to name the object and waits for it.
  */
 export const adopt = `with t as materialized (select purser.now() as now),
-${newPage},
 f as materialized (
   select c.charge_key, c.state as from_state from purser.charges c cross join t
   where c.charge_key = $1::text and c.payment_intent_id is null and c.quarantine is null
@@ -23,6 +22,7 @@ f as materialized (
     and (c.amount_minor, c.currency, c.stripe_customer_id) = ($6::bigint, $7::text, $8::text)
   for update of c
 ),
+${newPageAfter("f")},
 u as (
   update purser.charges c set state = 'processing', unpaid = false, payment_intent_id = $12::text, attached_payment_method = $13::text,
     attempt = c.attempt + case when f.from_state in ('rejected', 'declined') then 1 else 0 end,

@@ -23,6 +23,9 @@ import { SqlClient } from "effect/sql"
 /** Lines that a page of the trail may have. */
 const eventPage = 1024
 
+/** A line, as functions give it. */
+const line = `charge_key text, "position" bigint, seq integer, at timestamptz, from_state text, to_state text, worker text, attempt integer, detail text, principal text`
+
 const states = `'planned', 'claimed', 'attached', 'processing', 'requires_action', 'succeeded', 'declined', 'rejected', 'canceled'`
 
 const statements: ReadonlyArray<string> = [
@@ -104,13 +107,12 @@ const statements: ReadonlyArray<string> = [
     cross join lateral unnest(p.keys, p.seqs, p.from_states, p.to_states, p.workers, p.attempts, p.details, p.principals)
       with ordinality as e(charge_key, seq, from_state, to_state, worker, attempt, detail, principal, n)`,
   `comment on view purser.charge_events is 'every line of the trail; those of one charge are found by purser.events_of'`,
-  `create function purser.events_of(key text) returns table (
-    charge_key text, "position" bigint, seq integer, at timestamptz, from_state text, to_state text, worker text, attempt integer, detail text, principal text
-  ) language sql stable as $$
+  `create function purser.event_in(event_page bigint, key text) returns table (${line}) language sql stable as $$
     select key, p.page + p.n - 1, purser.nth(p.seqs, p.n), p.at, purser.nth(p.from_states, p.n), purser.nth(p.to_states, p.n), purser.nth(p.workers, p.n),
       purser.nth(p.attempts, p.n), purser.nth(p.details, p.n), purser.nth(p.principals, p.n)
-    from purser.charges c cross join lateral unnest(c.event_pages) as g(page)
-    cross join lateral (select e.*, array_position(e.keys, key) as n from purser.charge_event_pages e where e.page = g.page offset 0) p
+    from (select e.*, array_position(e.keys, key) as n from purser.charge_event_pages e where e.page = event_page offset 0) p $$`,
+  `create function purser.events_of(key text) returns table (${line}) language sql stable as $$
+    select v.* from purser.charges c cross join lateral unnest(c.event_pages) as g(page) cross join lateral purser.event_in(g.page, key) v
     where c.charge_key = key $$`,
   `create table purser.charge_objects (
     object text not null,

@@ -23,6 +23,10 @@ declare
   wished bigint;
   got text[];
 begin
+  -- Those that it marks at the end, before the caps: a late payment is settled in this order too.
+  perform 1 from purser.charges c join unnest(keys) as u(k) on c.charge_key = u.k
+    where ${few} and c.state in ('declined', 'rejected', 'canceled') order by c.charge_key for update of c;
+
   perform 1 from purser.caps c
     where (c.namespace, c.billing_period, c.currency) in (select * from unnest(namespaces, periods, currencies))
     order by c.namespace, c.billing_period, c.currency
