@@ -42,6 +42,17 @@ const alone = Effect.fnUntraced(function*(name: string, expectedMinor = 1_000_00
   return request
 })
 
+/** A charge under a cap of its own that was declined, and holds its room still. */
+const refusedHolding = Effect.fnUntraced(function*(name: string) {
+  const [ledger, cap] = [yield* Ledger, yield* SpendCap]
+  const request = yield* alone(name)
+  const { attempt, lease } = yield* attached(request)
+  yield* cap.reserve(reservation(request))
+  const settle = (outcome: ChargeOutcome) => ledger.settle({ lease, attempt, paymentIntentId: idOf(request), outcome })
+  yield* settle(declined(request))
+  return { attempt, request, settle }
+})
+
 for (const [name, database] of TestDatabase.layers) {
   layer(Layer.mergeAll(PgLedger.layer, PgSpendCap.layer, storeClock).pipe(Layer.provideMerge(database)), { timeout: 60_000 })(`late room on ${name}`, (it) => {
     it.effect("that is taken after the charge was settled unpaid is given back by a sweep, though whoever took it is gone", () =>
@@ -75,12 +86,9 @@ for (const [name, database] of TestDatabase.layers) {
 
     it.effect("of a payment is not given back by who had found it unpaid before", () =>
       Effect.gen(function*() {
-        const [ledger, cap] = [yield* Ledger, yield* SpendCap]
-        const request = yield* alone("paid-late")
-        const { attempt, lease } = yield* attached(request)
-        yield* cap.reserve(reservation(request))
-        yield* ledger.settle({ lease, attempt, paymentIntentId: idOf(request), outcome: declined(request) })
-        yield* ledger.settle({ lease, attempt, paymentIntentId: idOf(request), outcome: paid(request) })
+        const cap = yield* SpendCap
+        const { attempt, request, settle } = yield* refusedHolding("paid-late")
+        yield* settle(paid(request))
         yield* cap.reserveByForce(reservation(request))
         yield* cap.release(request.chargeKey, attempt)
         assert.strictEqual(yield* held(request), BigInt(request.amountMinor))
@@ -88,12 +96,8 @@ for (const [name, database] of TestDatabase.layers) {
 
     it.effect("of a payment that comes after its decline is taken in the act that records it, once", () =>
       Effect.gen(function*() {
-        const [ledger, cap] = [yield* Ledger, yield* SpendCap]
-        const request = yield* alone("recorded-late")
-        const { attempt, lease } = yield* attached(request)
-        yield* cap.reserve(reservation(request))
-        const settle = (outcome: ChargeOutcome) => ledger.settle({ lease, attempt, paymentIntentId: idOf(request), outcome })
-        yield* settle(declined(request))
+        const cap = yield* SpendCap
+        const { attempt, request, settle } = yield* refusedHolding("recorded-late")
         yield* cap.release(request.chargeKey, attempt)
         assert.strictEqual(yield* held(request), 0n)
         assert.deepInclude(yield* settle(paid(request)), { _tag: "Settled", late: true })
@@ -118,10 +122,7 @@ for (const [name, database] of TestDatabase.layers) {
     it.effect("of a payment that is found at another attempt, which took none, is taken in the act that records it", () =>
       Effect.gen(function*() {
         const [ledger, cap] = [yield* Ledger, yield* SpendCap]
-        const request = yield* alone("another-attempt")
-        const { attempt, lease } = yield* attached(request)
-        yield* cap.reserve(reservation(request))
-        yield* ledger.settle({ lease, attempt, paymentIntentId: idOf(request), outcome: declined(request) })
+        const { attempt, request } = yield* refusedHolding("another-attempt")
         yield* cap.release(request.chargeKey, attempt)
         yield* ledger.markReleased(request.chargeKey, attempt)
         yield* ledger.reopen({ chargeKeys: [request.chargeKey], from: ["declined"], actor: "ada", reason: "again" })

@@ -1,6 +1,5 @@
-import { eventPageMax } from "./eventPages.ts"
-
 /** The statements of the event log. Each probes or walks an index, whatever the size of the history. */
+import { eventPageMax } from "./eventPages.ts"
 
 const columns = (event: string, charge: string, sequence: string) =>
   `${sequence} as sequence, ${event}.charge_key, ${event}.seq, (extract(epoch from ${event}.at) * 1000)::float8 as at_ms,

@@ -222,7 +222,7 @@ select f.charge_key, f.kept_id,
   case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
 from f left join u on u.charge_key = f.charge_key`
 
-/** keys, workers, epochs, attempts, payment intents, charge ids, received. Payments of attached objects by their holders; answers the keys that moved, or null for all. */
+/** keys, workers, epochs, attempts, payment intents, charge ids, received. Payments of attached objects by who has held the charge from its first claim on; answers the keys that moved, or null for all. */
 export const settlePaid = `with ${newPage},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::bigint[])

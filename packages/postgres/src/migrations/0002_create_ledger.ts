@@ -118,7 +118,7 @@ const statements: ReadonlyArray<string> = [
     object text not null,
     charge_key text collate "C" not null
   )`,
-  `comment on table purser.charge_objects is 'which charge an object of the processor was made or found for; one that has the key of its charge in its name is not here'`,
+  `comment on table purser.charge_objects is 'which charge an object of the processor was made or found for; one that was attached and has the key of its charge in its name is not here'`,
   `create index charge_objects_object on purser.charge_objects using hash (object)`,
   `create function purser.refuse_change() returns trigger language plpgsql as $$
   begin
