@@ -4,6 +4,7 @@ import { chargeFor } from "@purser/testkit/chargeFor"
 import { ZmqMetrics, ZmqTransport } from "@purser/transport-zeromq"
 import { ConfigProvider, Context, Effect, Exit, Fiber, Latch, Layer, Metric, Ref, Schedule, Scope } from "effect"
 import { existsSync } from "node:fs"
+import { createServer } from "node:net"
 import * as zmq from "zeromq"
 import { bare, bareRequester, freeAddress, paid, reasonOf, serve, socketPath } from "./support.ts"
 
@@ -12,7 +13,7 @@ const plain = (customer_id: string) =>
 const errorOf = (frames: ReadonlyArray<string>) => JSON.parse(frames[0]!).error
 const clientOf = (endpoint: string) =>
   Effect.map(
-    Layer.build(ZmqTransport.layerReqRepClient({ endpoint, sockets: 1, requestTimeout: "60 seconds", retry: Schedule.recurs(0) })),
+    Layer.build(ZmqTransport.layerReqRepClient({ endpoint, sockets: 1, requestTimeout: "500 millis", retry: Schedule.spaced("20 millis") })),
     (context) => Context.get(context, ChargeClient)
   )
 
@@ -34,10 +35,29 @@ describe("an ipc address", () => {
       yield* Scope.close(first, Exit.void)
       // A killed process leaves the file as well.
       assert.isTrue(existsSync(endpoint.slice("ipc://".length)))
-      yield* Scope.provide(serve({ endpoint, socket }, (request) => Effect.succeed(paid(request))), after)
+      yield* Scope.provide(serve({ endpoint }, (request) => Effect.succeed(paid(request))), after)
+      // The first socket is closed in the background: it can still take a request with it, which has to be sent again.
       yield* (yield* clientOf(endpoint)).submit(chargeFor("c_3", "2026-07"))
       yield* Scope.close(after, Exit.void)
     }), 60_000)
+
+  it.live("is asked who serves there by connections that do not stay", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* socketPath("charge")
+      const [asked, ended] = [yield* Ref.make(0), yield* Latch.make(false)]
+      const owner = createServer((connection) => {
+        Effect.runSync(Ref.update(asked, (n) => n + 1))
+        connection.on("close", () => owner.getConnections((_, open) => open === 0 && ended.openUnsafe())).resume()
+      })
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => void owner.listen(endpoint.slice("ipc://".length), () => resume(Effect.void))),
+        () => Effect.sync(() => owner.close())
+      )
+      const server = Context.get(yield* Layer.build(ZmqTransport.layerReqRepServer({ endpoint, socket: { bindWaitMs: 100 } })), ChargeServer)
+      assert.strictEqual(reasonOf(yield* Effect.flip(server.serve((request) => Effect.succeed(paid(request))))), "Closed")
+      yield* ended.await
+      assert.isAbove(yield* Ref.get(asked), 1)
+    }), 5_000)
 })
 
 describe("the server", () => {

@@ -18,7 +18,10 @@ const fileOf = (address: string): string | undefined => /^ipc:\/\/(?![*@])(.+)$/
 const isAnswered = (path: string): Effect.Effect<boolean> =>
   Effect.callback((resume) => {
     const socket = connect(path)
-    socket.once("connect", () => resume(Effect.succeed(true)))
+    socket.once("connect", () => {
+      socket.destroy()
+      resume(Effect.succeed(true))
+    })
     // Somebody who is busy is there too.
     socket.once("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code === "EAGAIN")))
     return Effect.sync(() => socket.destroy())
