@@ -8,6 +8,8 @@ import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Exit, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
+import * as Writes from "../src/internal/ledgerWrites.ts"
+import { bigints, doubles, integers, nullableDoubles, texts } from "../src/internal/params.ts"
 import { PgLedger } from "../src/PgLedger.ts"
 import { PgSpendCap } from "../src/PgSpendCap.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
@@ -257,6 +259,29 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     yield* after(sql.unsafe("select purser.release(array[$1], array[1])", [charge.lease.chargeKey]), ours.settle(paid(charge)))
     const [report] = yield* cap.report(charge.request.billingPeriod)
     assert.deepStrictEqual([report!.reservedMinor, report!.reservations], [1000n, 1])
+  }))
+
+  it.effect("room that is taken for an ended charge and its late payment do not wait for each other", () => Effect.gen(function*() {
+    const cap = yield* SpendCap
+    const { ours } = yield* both
+    const sql = yield* SqlClient.SqlClient
+    const charge = yield* attached(chargeFor("ended-taken", "2027-08"))
+    const { billingPeriod, currency, namespace } = charge.request
+    yield* cap.open({ ...charge.request, expectedMinor: 100_000n, headroomPercent: 100 })
+    yield* ours.settle(refused(charge))
+    yield* ours.markReleased(charge.lease.chargeKey, 1)
+    // As they are, and not by ledger and cap, which would send again what the database broke off.
+    const taken = sql.unsafe("select verdict from purser.reserve(array[$1], array[$2], array[$3], array[$4], array[1], array[1000]::bigint[], array[false])",
+      [charge.lease.chargeKey, namespace, billingPeriod, currency])
+    const nothing = texts([null])
+    const late = sql.unsafe(Writes.settle, [
+      texts([charge.lease.chargeKey]), texts(["w1"]), bigints([charge.lease.epoch]), integers([1]), texts([idOf(charge)]), texts(["succeeded"]), texts([idOf(charge)]), nothing,
+      bigints([1000]), nothing, nothing, nothing, doubles([0]), nothing, nothing, nullableDoubles([null])
+    ])
+    const ends = yield* inTurn("select 1 from purser.caps where billing_period = $1 for update", [billingPeriod], Effect.exit(taken), Effect.exit(late))
+    assert.deepStrictEqual(ends.map(Exit.isSuccess), [true, true])
+    const [report] = yield* cap.report(billingPeriod)
+    assert.deepStrictEqual([report!.reservedMinor, report!.reservations, (yield* find(charge.lease.chargeKey)).state], [1000n, 1, "succeeded"])
   }))
 
   it.effect("of two who record one late payment one takes its room", () => Effect.gen(function*() {
