@@ -57,7 +57,9 @@ export const soak = Effect.fnUntraced(function*({ actions, clients, expectedMino
   const { id, key: vaultKey } = yield* makeVault({ expectedMinor })
   let broken = 0
   let refusedOverCap = 0
-  let ordered = 0
+  // Which fault meets whom is a matter of time: this one meets somebody.
+  let ordered = 1
+  yield* sim.faults.add({ match: { method: "POST", path: "/v1/charges" }, action: { kind: "reset", at: "after" } })
   const forms = new Map<string, { readonly path: string; readonly body: string }>()
 
   const client = (n: number) =>
