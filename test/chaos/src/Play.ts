@@ -151,7 +151,8 @@ export const play = Effect.fnUntraced(function*(part: Part) {
   const storm = Effect.forEach(schedule, (fault) =>
     Effect.gen(function*() {
       yield* paidAtLeast(sim, fault.at)
-      yield* strike(fault, { stage, run, stripe, store, sim, database })
+      // To its end, also where the run ends meanwhile: who is half started cannot leave in good order.
+      yield* Effect.uninterruptible(strike(fault, { stage, run, stripe, store, sim, database }))
       struck.push(fault)
     }), { discard: true })
   // A storm that dies ends the play; one that is over waits for the run.
