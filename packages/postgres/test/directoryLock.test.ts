@@ -39,6 +39,8 @@ it.live("excludes this process from itself, and is free again with the scope", (
 
 it.live("says why a folder cannot be locked", () =>
   Effect.gen(function*() {
-    const error = yield* Effect.flip(Effect.scoped(acquireDirectoryLock("/dev/null/no-folder", "db")))
-    assert.strictEqual(error._tag, "LockFailed")
+    for (const folder of ["/dev/null/no-folder", ...process.platform === "linux" ? ["/proc/no-folder", "/proc/no-folder/within"] : []]) {
+      const error = yield* Effect.flip(Effect.scoped(acquireDirectoryLock(folder, "db")))
+      assert.strictEqual(error._tag, "LockFailed", folder)
+    }
   }))
