@@ -91,9 +91,11 @@ export const guards = [
       ["${newPageAfter(\"f\")}", "${newPage}"]
     ],
     markReleased: [
-      ["c.attempt = i.attempt and ", "", "the write asks again"],
-      [" and c.attempt = f.attempt", ""],
-      [" and c.attempt = f.attempt and c.release_due", " and c.attempt = f.attempt", "what is false is written as false"]
+      [" and c.attempt = i.attempt and c.release_due", " and c.release_due"],
+      [" and c.attempt = i.attempt and c.release_due", " and c.attempt = i.attempt", "what is false is written as false"],
+      [" and c.xmin = f.version", ""],
+      "\n    and not exists (select 1 from purser.cap_reservations r where r.charge_key = f.charge_key and r.attempt <= f.attempt)",
+      " and r.attempt <= f.attempt"
     ],
     renew: [
       " and o.event_seq = c.event_seq",
@@ -194,7 +196,13 @@ export const guards = [
   }),
   ...of("internal/callSql.ts", [suite("retention")], { forget: [["where at < purser.now() - make_interval(secs => $1::float8)", "where $1::float8 is not null"]] }),
   ...of("internal/capSql.ts", [suite("stores"), suite("PgSpendCap")], {
-    open: ["\n  on conflict (namespace, billing_period, currency) do nothing"],
+    open: [
+      [" where q.namespace = $1::text and q.billing_period = $2::text and q.currency = $3::text\n    and", " where"],
+      ["\n    and not exists (select 1 from purser.cap_reservations r where r.charge_key = q.charge_key)", "", "what is noted has found no cap, and so holds nothing"],
+      [" using n where q.namespace = n.namespace and q.billing_period = n.billing_period and q.currency = n.currency", " using n"],
+      " where q.taken_minor > n.cap_minor",
+      "\n  on conflict (namespace, billing_period, currency) do nothing"
+    ],
     close: [" and not closed"],
     reopen: [[" and closed\n", "\n"]]
   }),
@@ -218,6 +226,10 @@ export const guards = [
       ["      elsif cap.closed and not wish.force then\n        verdict := 'closed';\n", ""],
       ["      elsif taken + wish.amount > cap.lid and not wish.force then\n        verdict := 'exceeded';\n", ""],
       ["        order by u.k\n        on conflict (charge_key) do nothing", "        order by u.k"],
+      [" and x.currency = w.currency for update", " and x.currency = w.currency"],
+      ["        if wish.force then\n          insert", "        if true then\n          insert"],
+      ["if wish.force and not exists (select 1 from purser.cap_events e where e.charge_key = wish.k and e.act = 'forced') then", "if false then"],
+      [" where e.charge_key = wish.k and e.act", " where e.act"],
       [" and c.state in ('declined', 'rejected', 'canceled') and c.attempt", " and c.attempt"],
       " and c.attempt >= u.a",
       [" for update of c;", ";", "the rows are marked at the end; the lock is for the order in which two wait"]
@@ -225,7 +237,9 @@ export const guards = [
     release: [
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;", "a reservation is deleted by one; the lock is for the order in which two wait"],
       [" and r.attempt <= w.attempt", ""],
-      "\n      and not exists (select 1 from purser.charges c where c.charge_key = w.k and c.state = 'succeeded')"
+      "\n      and not exists (select 1 from purser.charges c where c.charge_key = w.k and c.state = 'succeeded')",
+      "  delete from purser.cap_uncovered q using unnest(keys, attempts) as u(k, a) where q.charge_key = u.k and q.attempt <= u.a;\n",
+      [" and q.attempt <= u.a", ""]
     ]
   }),
   ...of("internal/refundSql.ts", [books, suite("PgRefundLedger")], {
@@ -263,7 +277,7 @@ export const guards = [
       " and not (${conflict})",
       ["\n  and (c.lease_until is null or c.lease_until <= purser.now())", ""]
     ],
-    keysIn: [" and c.quarantine is null", " and not (${conflict})"],
+    unpaid: [" and c.quarantine is null", " and not (${conflict})"],
     absorb: [
       [" and not exists (select 1 from purser.run_rows r where r.run_id = $1::text and r.charge_key = f.charge_key)", ""],
       [" and planned_at is null", ""]

@@ -40,14 +40,20 @@ export interface CapReport extends CapScope {
 export class SpendCap extends Context.Service<SpendCap, {
   /** Where the caps are; see `Ledger`. */
   readonly store?: object
-  /** Opens a cap. The same figures again change nothing; other figures are `CapAlreadyOpen`. `runId`: the run that it is opened for, kept in its history. */
+  /**
+   * Opens a cap. The same figures again change nothing; other figures are `CapAlreadyOpen`. It begins with the payments that were found while none was open for
+   * them (see `reserveByForce`), also with more than it allows. `runId`: the run that it is opened for, kept in its history.
+   */
   readonly open: (input: CapScope & { readonly expectedMinor: bigint; readonly headroomPercent: number; readonly runId?: string }) => Effect.Effect<CapReport, SpendCapError>
   /**
    * Takes room for one charge, keyed by its key: a second reserve of the same key takes no more. The reservation
    * carries the highest attempt that reserved, so that the late release of an earlier attempt cannot undo a later one.
    */
   readonly reserve: (input: Reservation) => Effect.Effect<void, SpendCapError>
-  /** Takes room for money that has moved already, even over the cap; answers the overrun in minor units, 0 when it fits. */
+  /**
+   * Takes room for money that has moved already, even over the cap; answers the overrun in minor units, 0 when it fits or held its room before. Without a cap it is
+   * `CapMissing`, and is noted: a cap that is opened later takes it in.
+   */
   readonly reserveByForce: (input: Reservation) => Effect.Effect<bigint, SpendCapError>
   /** Gives room back, on evidence that this attempt moved no money. Twice is once; nothing happens when a later attempt has reserved. */
   readonly release: (chargeKey: ChargeKey, attempt: number) => Effect.Effect<void, SpendCapError>

@@ -72,6 +72,19 @@ for (const [name, database] of TestDatabase.layers) {
         assert.deepStrictEqual([yield* isDue(request), yield* held(request)], [false, 0n])
       }))
 
+    it.effect("that is taken between its release and the note of that is given back by a later sweep", () =>
+      Effect.gen(function*() {
+        const [ledger, cap] = [yield* Ledger, yield* SpendCap]
+        const { attempt, request } = yield* refusedHolding("between")
+        yield* cap.release(request.chargeKey, attempt)
+        yield* cap.reserve(reservation(request))
+        yield* ledger.markReleased(request.chargeKey, attempt)
+        assert.deepStrictEqual([yield* isDue(request), yield* held(request)], [true, BigInt(request.amountMinor)])
+        yield* cap.release(request.chargeKey, attempt)
+        yield* ledger.markReleased(request.chargeKey, attempt)
+        assert.deepStrictEqual([yield* isDue(request), yield* held(request)], [false, 0n])
+      }))
+
     it.effect("for the next attempt is kept until that is begun", () =>
       Effect.gen(function*() {
         const [ledger, cap] = [yield* Ledger, yield* SpendCap]

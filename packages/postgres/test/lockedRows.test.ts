@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { type ChargeKey, type ChargeRequest, type ClaimedCharge, Declined, Ledger, Processing, SpendCap, Succeeded } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
-import { Effect, Exit, Layer } from "effect"
+import { Effect, Exit, Fiber, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
@@ -282,6 +282,49 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     assert.deepStrictEqual(ends.map(Exit.isSuccess), [true, true])
     const [report] = yield* cap.report(billingPeriod)
     assert.deepStrictEqual([report!.reservedMinor, report!.reservations, (yield* find(charge.lease.chargeKey)).state], [1000n, 1, "succeeded"])
+  }))
+
+  it.effect("room that is being taken for an ended charge is not lost sight of by who had given its room back", () => Effect.gen(function*() {
+    const cap = yield* SpendCap
+    const { ours } = yield* both
+    const sql = yield* SqlClient.SqlClient
+    const charge = yield* attached(chargeFor("taken-unseen", "2027-09"))
+    const { billingPeriod, currency, namespace } = charge.request
+    yield* cap.open({ ...charge.request, expectedMinor: 100_000n, headroomPercent: 100 })
+    yield* ours.settle(refused(charge))
+    const taken = sql.unsafe("select verdict from purser.reserve(array[$1], array[$2], array[$3], array[$4], array[1], array[1000]::bigint[], array[false])",
+      [charge.lease.chargeKey, namespace, billingPeriod, currency])
+    yield* after(taken, ours.markReleased(charge.lease.chargeKey, 1))
+    assert.isTrue((yield* ours.releaseDue(1000)).some(({ chargeKey }) => chargeKey === charge.lease.chargeKey))
+  }))
+
+  it.effect("a cap that is opened while room is waited for under another one lets no more through than it says", () => Effect.gen(function*() {
+    const cap = yield* SpendCap
+    const other = yield* (yield* theirs).cap
+    const sql = yield* SqlClient.SqlClient
+    const [one, ...late] = [chargeFor("one", "2027-10"), ...["a", "b", "c"].map((name) => chargeFor(name, "2027-11"))] as const
+    const wish = (request: ChargeRequest) => ({ ...request, chargeKey: request.chargeKey, attempt: 1, amountMinor: 1000 })
+    yield* cap.open({ ...one, expectedMinor: 100_000n, headroomPercent: 100 })
+    const held = Effect.fnUntraced(function*(act: Effect.Effect<unknown, unknown>) {
+      const [begun, end] = [yield* Latch.make(), yield* Latch.make()]
+      const fiber = yield* Effect.forkDetach(sql.withTransaction(Effect.andThen(act, Effect.andThen(begun.open, end.await))))
+      yield* begun.await
+      return Effect.andThen(end.open, Fiber.join(fiber))
+    })
+    const letGo = yield* held(sql`select 1 from purser.caps where billing_period = ${one.billingPeriod} for update`)
+    const waiting = yield* Effect.forkDetach(Effect.exit(Effect.all([one, late[0]!, late[1]!].map((request) => cap.reserve(wish(request))), { concurrency: "unbounded", mode: "result" })))
+    yield* untilWaiting(1)
+    yield* other.open({ ...late[0]!, expectedMinor: 2000n, headroomPercent: 100 })
+    const { billingPeriod, chargeKey, currency, namespace } = late[2]!
+    const commit = yield* held(sql.unsafe("select verdict from purser.reserve(array[$1], array[$2], array[$3], array[$4], array[1], array[1000]::bigint[], array[false])",
+      [chargeKey, namespace, billingPeriod, currency]))
+    yield* letGo
+    yield* untilWaiting(1)
+    yield* commit
+    yield* Fiber.join(waiting)
+    const [report] = yield* cap.report(billingPeriod)
+    const [found] = yield* sql<{ readonly sum: bigint }>`select sum(amount_minor)::bigint as sum from purser.cap_reservations where billing_period = ${billingPeriod}`
+    assert.deepStrictEqual([report!.reservedMinor, report!.reservations, BigInt(found!.sum)], [2000n, 2, 2000n])
   }))
 
   it.effect("of two who record one late payment one takes its room", () => Effect.gen(function*() {

@@ -172,6 +172,38 @@ export const suite = <E>(name: string, layer: Layer.Layer<SpendCap, E>): void =>
         yield* cap.reserve(wish(scope, "a", 70))
       }))
 
+    it.effect("tells no overrun of a charge that held its room when others went over", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const scope = scopeOf("2002-10")
+        yield* open(scope, 100n)
+        yield* cap.reserve(wish(scope, "a", 90))
+        assert.strictEqual(yield* cap.reserveByForce(wish(scope, "b", 20)), 10n)
+        assert.strictEqual(yield* cap.reserveByForce(wish(scope, "a", 90)), 0n)
+        assert.strictEqual(yield* cap.reserveByForce(wish(scope, "b", 20)), 10n)
+        assert.deepStrictEqual(yield* held(scope), [110n, 2])
+      }))
+
+    it.effect("begins with payments that were found before it was open, and no others", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const [scope, other] = [scopeOf("2002-11"), scopeOf("2002-12")]
+        const found = [wish(scope, "a", 70), wish(scope, "b", 70), wish(scope, "gone", 5), wish(other, "c", 30)]
+        for (const one of [...found, ...found]) assert.strictEqual((yield* Effect.flip(cap.reserveByForce(one))).reason._tag, "CapMissing")
+        assert.strictEqual((yield* Effect.flip(cap.reserve(wish(scope, "asked", 1)))).reason._tag, "CapMissing")
+        yield* cap.release(keyOf(scope, "gone"), 1)
+        yield* open(scope, 100n)
+        yield* open(scope, 100n)
+        assert.deepStrictEqual(yield* held(scope), [140n, 2])
+        assert.strictEqual((yield* Effect.flip(cap.reserve(wish(scope, "d", 1)))).reason._tag, "CapExceeded")
+        const over = [yield* cap.reserveByForce(wish(scope, "a", 70)), yield* cap.reserveByForce(wish(scope, "b", 70))]
+        assert.sameMembers(over, [0n, 40n])
+        yield* cap.release(keyOf(scope, "a"), 1)
+        assert.deepStrictEqual(yield* held(scope), [70n, 1])
+        yield* open(other, 100n)
+        assert.deepStrictEqual(yield* held(other), [30n, 1])
+      }))
+
     it.effect("takes no new charge once closed; what is taken stays, and force still counts", () =>
       Effect.gen(function*() {
         const cap = yield* SpendCap

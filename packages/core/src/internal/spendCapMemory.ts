@@ -20,6 +20,11 @@ export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.syn
   const caps = new Map<string, Cap>()
   const reservations = new Map<ChargeKey, { readonly cap: Cap; readonly amountMinor: bigint; attempt: number }>()
 
+  /** Payments that were found while no cap was open for them. */
+  const uncovered = new Map<ChargeKey, Reservation>()
+  /** Payments that took a cap over its limit. */
+  const forced = new Set<ChargeKey>()
+
   const report = (cap: Cap): CapReport => ({ ...cap, capMinor: capOf(cap.expectedMinor, cap.headroomPercent) })
   const missing = (scope: CapScope, chargeKey: ChargeKey | null = null) =>
     fail(new CapMissing({ billingPeriod: scope.billingPeriod, currency: scope.currency }), chargeKey)
@@ -45,6 +50,11 @@ export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.syn
             namespace, billingPeriod, currency, expectedMinor, headroomPercent, closed: false, reservedMinor: 0n, reservations: 0
           }
           caps.set(keyOf(input), cap)
+          for (const late of [...uncovered.values()].filter((one) => keyOf(one) === keyOf(cap))) {
+            uncovered.delete(late.chargeKey)
+            hold(cap, late)
+            if (cap.reservedMinor > report(cap).capMinor) forced.add(late.chargeKey)
+          }
           return Effect.succeed(report(cap))
         }
         if (found.expectedMinor === input.expectedMinor && found.headroomPercent === input.headroomPercent) {
@@ -86,13 +96,20 @@ export const makeSpendCapMemory: Effect.Effect<SpendCap["Service"]> = Effect.syn
     reserveByForce: (input) =>
       Effect.suspend(() => {
         const cap = caps.get(keyOf(input))
-        if (cap === undefined) return missing(input, input.chargeKey)
-        if (!holds(input)) hold(cap, input)
+        if (cap === undefined) {
+          uncovered.set(input.chargeKey, input)
+          return missing(input, input.chargeKey)
+        }
+        const isNew = !holds(input)
+        if (isNew) hold(cap, input)
         const over = cap.reservedMinor - report(cap).capMinor
-        return Effect.succeed(over > 0n ? over : 0n)
+        if (isNew && over > 0n) forced.add(input.chargeKey)
+        return Effect.succeed(forced.has(input.chargeKey) && over > 0n ? over : 0n)
       }),
     release: (chargeKey, attempt) =>
       Effect.sync(() => {
+        const late = uncovered.get(chargeKey)
+        if (late !== undefined && late.attempt <= attempt) uncovered.delete(chargeKey)
         const found = reservations.get(chargeKey)
         if (found === undefined || found.attempt > attempt) return
         reservations.delete(chargeKey)

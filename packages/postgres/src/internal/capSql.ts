@@ -15,14 +15,35 @@ from purser.reserve($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[
 /** keys, attempts */
 export const release = `select purser.release($1::text[], $2::integer[])`
 
-/** namespace, period, currency, expected, headroom, cap, reason or null. No row: another writer was first, ask again. */
-export const open = `with n as (
-  insert into purser.caps (namespace, billing_period, currency, expected_minor, headroom_percent, cap_minor)
-  values ($1::text, $2::text, $3::text, $4::bigint, $5::integer, $6::bigint)
+/**
+ * namespace, period, currency, expected, headroom, cap, reason or null. No row: another writer was first, ask again. A new cap begins with the payments that were
+ * found while there was none, whatever it says.
+ */
+export const open = `with q as materialized (
+  select q.charge_key, q.attempt, q.amount_minor, sum(q.amount_minor) over (order by q.charge_key) as taken_minor from purser.cap_uncovered q
+  where q.namespace = $1::text and q.billing_period = $2::text and q.currency = $3::text
+    and not exists (select 1 from purser.cap_reservations r where r.charge_key = q.charge_key)
+),
+n as (
+  insert into purser.caps (namespace, billing_period, currency, expected_minor, headroom_percent, cap_minor, reserved_minor, reservations)
+  select $1::text, $2::text, $3::text, $4::bigint, $5::integer, $6::bigint, coalesce(sum(amount_minor), 0)::bigint, count(*) from q
   on conflict (namespace, billing_period, currency) do nothing
   returning ${columns}
 ),
-e as (${writeEvent("opened", "n", "null", "$7::text")})
+e as (${writeEvent("opened", "n", "null", "$7::text")}),
+r as (
+  insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
+  select q.charge_key, n.namespace, n.billing_period, n.currency, q.attempt, q.amount_minor, purser.now() from q cross join n order by q.charge_key
+),
+d as (
+  delete from purser.cap_uncovered q using n where q.namespace = n.namespace and q.billing_period = n.billing_period and q.currency = n.currency
+),
+o as (
+  insert into purser.cap_events (at, namespace, billing_period, currency, act, cap_minor, charge_key, reason)
+  select purser.now(), n.namespace, n.billing_period, n.currency, 'forced', n.cap_minor, q.charge_key,
+    (q.taken_minor - n.cap_minor) || ' over the cap: the money had moved'
+  from q cross join n where q.taken_minor > n.cap_minor order by q.charge_key
+)
 select ${columns} from n
 union all
 select ${columns} from purser.caps where namespace = $1::text and billing_period = $2::text and currency = $3::text`

@@ -313,7 +313,7 @@ u as (
 )
 select charge_key from u`
 
-/** keys, workers, epochs, retry ms, details */
+/** keys, workers, epochs, retry ms, details. What has a lease without a worker is nobody's and waits: see `hasten`. */
 export const handBack = `with ${clock},
 i as materialized (
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::float8[], $5::text[]) as i(charge_key, worker, epoch, retry_ms, detail)
@@ -324,7 +324,7 @@ f as materialized (
 ),
 ${newPageAfter("f")},
 u as (
-  update purser.charges c set lease_until = t.now + i.retry_ms * interval '1 millisecond', event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
+  update purser.charges c set lease_worker = null, lease_until = t.now + i.retry_ms * interval '1 millisecond', event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
   from f i, t where c.charge_key = i.charge_key
   returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, i.worker, i.detail, t.now
 ),
@@ -332,13 +332,15 @@ e as (${writeEvents("u", { from: "state", to: "state", worker: "worker", detail:
 g as (${writePage("u")})
 select charge_key from u`
 
-/** keys, attempts */
+/** keys, attempts. Marked stays what somebody has taken room for since its release: room that is seen, or not yet; `purser.reserve` writes the row, so that its version is another one. */
 export const markReleased = `with
 i as materialized (select * from unnest($1::text[], $2::integer[]) as i(charge_key, attempt) order by charge_key),
-f as materialized (select i.*, case when c.attempt = i.attempt and c.release_due then 'due' else 'done' end as verdict from i ${probe}),
+f as materialized (select i.*, c.version from i cross join lateral (
+  select c.xmin as version from purser.charges c where c.charge_key = i.charge_key and c.attempt = i.attempt and c.release_due offset 0) c),
 u as (
   update purser.charges c set release_due = false from f
-  where f.verdict = 'due' and c.charge_key = f.charge_key and c.attempt = f.attempt and c.release_due
+  where c.charge_key = f.charge_key and c.xmin = f.version
+    and not exists (select 1 from purser.cap_reservations r where r.charge_key = f.charge_key and r.attempt <= f.attempt)
   returning c.charge_key
 )
 select charge_key from u`

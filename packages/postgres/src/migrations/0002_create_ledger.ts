@@ -148,6 +148,17 @@ const statements: ReadonlyArray<string> = [
     amount_minor bigint not null check (amount_minor >= 0),
     reserved_at timestamptz not null
   )`,
+  `create table purser.cap_uncovered (
+    charge_key text collate "C" primary key,
+    namespace text not null,
+    billing_period text not null,
+    currency text not null,
+    attempt integer not null,
+    amount_minor bigint not null check (amount_minor >= 0),
+    noted_at timestamptz not null
+  )`,
+  `comment on table purser.cap_uncovered is 'payments that were found while no cap was open for them: the cap takes them in when it is opened'`,
+  `create index cap_uncovered_scope on purser.cap_uncovered (namespace, billing_period, currency)`,
   `create table purser.cap_events (
     position bigint generated always as identity primary key,
     at timestamptz not null,
@@ -162,6 +173,7 @@ const statements: ReadonlyArray<string> = [
     actor text,
     reason text
   )`,
+  `create index cap_events_forced on purser.cap_events (charge_key) where act = 'forced'`,
   `create trigger cap_events_append_only before update or delete or truncate on purser.cap_events
     for each statement execute function purser.refuse_change()`,
 

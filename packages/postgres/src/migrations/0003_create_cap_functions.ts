@@ -41,7 +41,12 @@ begin
     select w.namespace, w.billing_period, w.currency, c.cap_minor as lid, c.reserved_minor as held, c.closed, c.namespace is not null as open
     from (select distinct u.namespace, u.billing_period, u.currency
           from unnest(namespaces, periods, currencies) as u(namespace, billing_period, currency)) w
-    left join purser.caps c using (namespace, billing_period, currency)
+    -- Also one that was opened while this waited for the others: its lock is taken here.
+    left join lateral (
+      select * from purser.caps x
+      where x.namespace = w.namespace and x.billing_period = w.billing_period and x.currency = w.currency for update
+    ) c on true
+    order by w.namespace, w.billing_period, w.currency
   loop
     taken := cap.held;
     added := 0;
@@ -79,8 +84,17 @@ begin
       reserved_minor := taken;
       if not cap.open and (wish.force or not wish.holds) then
         verdict := 'missing';
+        if wish.force then
+          insert into purser.cap_uncovered (charge_key, namespace, billing_period, currency, attempt, amount_minor, noted_at)
+            values (wish.k, cap.namespace, cap.billing_period, cap.currency, wish.attempt, wish.amount, purser.now())
+            on conflict (charge_key) do nothing;
+        end if;
       elsif wish.holds then
         verdict := 'held';
+        -- Others took the cap over, and not this one.
+        if wish.force and not exists (select 1 from purser.cap_events e where e.charge_key = wish.k and e.act = 'forced') then
+          reserved_minor := least(taken, cap.lid);
+        end if;
       elsif cap.closed and not wish.force then
         verdict := 'closed';
       elsif taken + wish.amount > cap.lid and not wish.force then
@@ -112,10 +126,11 @@ begin
     end if;
   end loop;
 
-  -- Whoever took the charge over may have settled it unpaid, and given its room back, before this: then a sweep gives it back once more.
+  -- Whoever took the charge over may have settled it unpaid, and given its room back, before this: then a sweep gives it back once more. A row that is marked
+  -- already is written too, so that who is about to take the mark away finds another version.
   update purser.charges c set release_due = true
     from unnest(keys, attempts) as u(k, a)
-    where ${few} and c.charge_key = u.k and c.state in ('declined', 'rejected', 'canceled') and c.attempt >= u.a and not c.release_due;
+    where ${few} and c.charge_key = u.k and c.state in ('declined', 'rejected', 'canceled') and c.attempt >= u.a;
 end $$`
 
 const release = `create function purser.release(keys text[], attempts integer[]) returns void
@@ -142,6 +157,8 @@ begin
   update purser.caps c set reserved_minor = c.reserved_minor - s.amount_minor, reservations = c.reservations - s.reservations
     from sums s
     where c.namespace = s.namespace and c.billing_period = s.billing_period and c.currency = s.currency;
+
+  delete from purser.cap_uncovered q using unnest(keys, attempts) as u(k, a) where q.charge_key = u.k and q.attempt <= u.a;
 end $$`
 
 /** Applies the migration. */
