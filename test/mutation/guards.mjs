@@ -39,7 +39,7 @@ export const guards = [
       " and c.reserved_minor + s.amount_minor <= c.cap_minor"
     ]
   }),
-  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages"), suite("lockedTrail")], {
+  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages"), suite("lockedTrail"), suite("lateRoom")], {
     claim: [
       ["      when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n        is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'\n", ""],
       "      when c.quarantine is not null then 'quarantined'\n",
@@ -125,7 +125,11 @@ export const guards = [
     handBack: [[pageOf("u"), noPage]],
     reopen: [[pageOf("u"), noPage], ["unpaid = false,", "unpaid = c.unpaid,"]]
   }),
-  ...of("internal/attentionSql.ts", [pages], { endQuarantine: [[pageOf("u"), noPage]] }),
+  ...of("internal/attentionSql.ts", [pages], { endQuarantine: [[pageOf("u"), noPage]], hasten: [[pageOf("u"), noPage]] }),
+  ...of("internal/ledgerWrites.ts", [suite("consoleReads")], { handBack: ["lease_worker = null, "] }),
+  ...of("internal/attentionSql.ts", [suite("consoleReads"), suite("lockedTrail")], {
+    hasten: [" and c.lease_worker is null", " and c.lease_until > (select now from t)", " and c.quarantine is null", "\n  for update"]
+  }),
   ...of("internal/watchSql.ts", [pages], { adopt: [[pageOf("w"), noPage], " unpaid = false,"] }),
   ...of("internal/leasePages.ts", [pages, lockedPages], {
     writePage: [

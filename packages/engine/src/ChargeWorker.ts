@@ -35,18 +35,20 @@ export class ChargeWorker extends Context.Service<ChargeWorker, {
     })
   )
 
-  /** A worker that runs as long as the layer lives. What stops it is logged as fatal and kept for whoever awaits `run`. */
+  private static readonly layerWhole = ChargeWorker.layerNoDeps.pipe(Layer.provide(Sweeper.layerNoDeps), Layer.provide(ChargePipeline.layer))
+
+  /** A program that is a worker: serves until it is interrupted, and ends with the failure of what stops it, such as an address that is taken. */
+  static readonly launch: Effect.Effect<never, Config.ConfigError | TransportError, ChargeServer | Ledger | SpendCap | ChargeGateway> = Effect.provide(
+    Effect.flatMap(ChargeWorker, ({ run }) => run),
+    ChargeWorker.layerWhole
+  )
+
+  /** A worker beside other things of a program, for as long as the layer lives. What stops it is logged as fatal, and the program goes on without it. */
   static readonly layer: Layer.Layer<never, Config.ConfigError, ChargeServer | Ledger | SpendCap | ChargeGateway> = Layer.effectDiscard(
-    Effect.gen(function*() {
-      const worker = yield* ChargeWorker
-      yield* worker.run.pipe(
+    Effect.flatMap(ChargeWorker, ({ run }) =>
+      run.pipe(
         Effect.tapCause((cause) => Effect.logFatal("the worker stopped", cause)),
         Effect.forkScoped
-      )
-    })
-  ).pipe(
-    Layer.provide(ChargeWorker.layerNoDeps),
-    Layer.provide(Sweeper.layerNoDeps),
-    Layer.provide(ChargePipeline.layer)
-  )
+      ))
+  ).pipe(Layer.provide(ChargeWorker.layerWhole))
 }

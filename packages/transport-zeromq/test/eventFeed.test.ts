@@ -1,6 +1,6 @@
 /** The charge event feed over each network: every event once and in order, whatever is killed, lost, slow or trimmed. */
 import { assert, describe, it } from "@effect/vitest"
-import { type FeedError, type TransportError, TransportError as TransportFailure } from "@purser/core"
+import { cursorAfter, type FeedError, type TransportError, TransportError as TransportFailure } from "@purser/core"
 import { allowKeys, Forwarder, generateKeyPair } from "@purser/transport-zeromq"
 import { Effect, Fiber } from "effect"
 import * as zmq from "zeromq"
@@ -41,9 +41,9 @@ for (const [network, addresses] of Object.entries(networks)) {
         const { publisher } = yield* publishOn(log, at)
         const whole = yield* readOn({ _tag: "Beginning" }, { ...at, pageMax: 40 })
         assert.deepStrictEqual(yield* whole.readTo(250), [])
-        assert.deepStrictEqual(yield* whole.next, { _tag: "Synced", cursor: { epoch: publisher.epoch, sequence: 250 } })
+        assert.deepStrictEqual(yield* whole.next, { _tag: "Synced", cursor: cursorAfter(eventAt(250), publisher.epoch) })
         const fresh = yield* readOn({ _tag: "Now" }, at)
-        assert.deepStrictEqual(yield* fresh.next, { _tag: "Synced", cursor: { epoch: publisher.epoch, sequence: 250 } })
+        assert.deepStrictEqual(yield* fresh.next, { _tag: "Synced", cursor: cursorAfter(eventAt(250), publisher.epoch) })
         const resumed = yield* readOn({ _tag: "After", cursor: { epoch: publisher.epoch, sequence: 240 } }, at)
         yield* append(10)
         assert.deepInclude(yield* fresh.until("Event"), { event: eventAt(251), epoch: publisher.epoch })
@@ -139,6 +139,68 @@ for (const [network, addresses] of Object.entries(networks)) {
         assert.deepStrictEqual(states, Array.from({ length: 10 }, () => "State"))
         yield* append(5)
         yield* anew.readTo(105)
+      }), 60_000)
+
+    it.live("tells a reader that the log was put back, though its place has an event again and its epoch is known", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const { append, log, putBack } = scriptedLog()
+        yield* append(20)
+        const first = yield* publishOn(log, at)
+        const { epoch } = first.publisher
+        const staying = yield* readOn({ _tag: "Beginning" }, { ...at, silentAfter: "100 millis" })
+        yield* staying.readTo(20)
+        const waiting = yield* readOn({ _tag: "Now" }, { ...at, silentAfter: "100 millis", whenGap: "snapshot" })
+        yield* waiting.until("Synced")
+        // In the middle of its snapshot.
+        const paging = yield* readOn({ _tag: "Snapshot" }, { ...at, pageMax: 3 })
+        assert.strictEqual((yield* paging.next)._tag, "State")
+        yield* first.close
+        yield* staying.until("Silent")
+        yield* waiting.until("Silent")
+        yield* putBack(10, 15)
+        yield* publishOn(log, at)
+        const gap = { _tag: "ReplayGap", after: 20, oldest: 1, newest: 25, why: "other_history" }
+        assert.deepStrictEqual(factsOf(yield* Effect.flip(Effect.forever(staying.next))), gap)
+        const back = yield* readOn({ _tag: "After", cursor: cursorAfter(eventAt(20), epoch) }, at)
+        assert.deepStrictEqual(factsOf(yield* Effect.flip(back.next)), gap)
+        assert.deepStrictEqual(factsOf(yield* Effect.flip(Effect.forever(paging.next))), gap)
+        // Who never heard an event has its place from the publisher, and what stands there.
+        assert.deepInclude(yield* waiting.until("Restarted"), { after: 20, why: "other_history" })
+        assert.deepInclude((yield* waiting.until("Synced")).cursor, { sequence: 25 })
+        // Who is at a place that both histories have goes on, and who does not say what it has is served as before.
+        const before = yield* readOn({ _tag: "After", cursor: cursorAfter(eventAt(10), epoch) }, at)
+        yield* before.readTo(25)
+        const older = yield* readOn({ _tag: "After", cursor: { epoch, sequence: 20 } }, at)
+        yield* older.readTo(25)
+      }), 60_000)
+
+    it.live("a publisher whose log is put back while it lives begins another epoch, and skips nothing", () =>
+      Effect.gen(function*() {
+        const at = yield* addresses
+        const { append, log, putBack } = scriptedLog()
+        yield* append(19)
+        const { publisher } = yield* publishOn(log, at)
+        for (const [to, more] of [[10, 0], [8, 30]] as const) {
+          const { epoch } = publisher
+          const reader = yield* readOn({ _tag: "Beginning" }, at)
+          const again = yield* readOn({ _tag: "Now" }, { ...at, whenGap: "snapshot" })
+          yield* again.until("Synced")
+          // One heard live, so that the publisher's own place is one that it told.
+          yield* append(1)
+          const { cursor } = yield* reader.until("Synced")
+          yield* reader.readTo(cursor.sequence)
+          yield* again.until("Event")
+          const told = again.last()
+          yield* reader.readTo(told)
+          yield* putBack(to, more)
+          assert.deepInclude(factsOf(yield* Effect.flip(Effect.forever(reader.next))), { _tag: "ReplayGap", after: told, why: "other_history" })
+          assert.notStrictEqual(publisher.epoch, epoch)
+          assert.deepInclude(yield* again.until("Restarted"), { after: told, why: "other_history" })
+          assert.deepInclude((yield* again.until("Synced")).cursor, { epoch: publisher.epoch, sequence: to + more })
+          yield* append(5)
+          yield* again.readTo(to + more + 5)
+        }
       }), 60_000)
 
     it.live("a reader that is too slow is told, and gets everything", () =>
@@ -264,7 +326,16 @@ describe("event feed", () => {
         assert.deepStrictEqual([String(verb), JSON.parse(String(body)).error.reason._tag], ["ERROR", "FeedRefused"])
       }
       const [verb, body] = yield* ask("ICANHAZ?", JSON.stringify({ v: 1, id: "1", limit: 1, want: { head: true } }))
-      assert.deepStrictEqual([String(verb), JSON.parse(String(body))], ["KTHXBAI", { v: 1, id: "1", epoch: publisher.epoch, sequence: 3, next: null }])
+      const { chargeKey, chargeSequence, atMs } = eventAt(3)
+      const event = { chargeKey, chargeSequence, atMs }
+      assert.deepStrictEqual([String(verb), JSON.parse(String(body))], ["KTHXBAI", { v: 1, id: "1", epoch: publisher.epoch, sequence: 3, event, next: null }])
+      // A cursor with what stands at its place, or the whole event, or without it, as readers of before ask.
+      const page = (after: object) =>
+        Effect.map(ask("ICANHAZ?", JSON.stringify({ v: 1, id: "2", limit: 1, want: { after: { epoch: publisher.epoch, sequence: 3, ...after } } })), ([verb, body]) => [String(verb), JSON.parse(String(body))])
+      const done = ["KTHXBAI", { v: 1, id: "2", epoch: publisher.epoch, sequence: 3, next: null }]
+      for (const after of [{ event }, { event: eventAt(3) }, {}]) assert.deepStrictEqual(yield* page(after), done)
+      const [refused, { error }] = yield* page({ event: { ...event, chargeSequence: 7 } })
+      assert.deepStrictEqual([refused, error.reason._tag, error.reason.why], ["ERROR", "ReplayGap", "other_history"])
     }), 60_000)
 
   it.live("refuses remote addresses without encryption on either side", () =>

@@ -1,6 +1,6 @@
 /** A log that a test writes by hand, networks, relays that lose everything for a while, and reading a feed to a place. */
 import { NodeServices } from "@effect/platform-node"
-import { type ChargeKey, chargeKeyOf, EventLog, EventLogUnavailable, FeedError, type FeedEvent, type FeedNotice, type FeedStart, ReplayGap, type TransportError } from "@purser/core"
+import { type ChargeKey, chargeKeyOf, EventLog, EventLogUnavailable, FeedError, type FeedEvent, type FeedNotice, type FeedStart, isAfter, ReplayGap, type TransportError } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { type FeedPublisherOptions, type FeedSubscriberOptions, ZmqEventFeed } from "@purser/transport-zeromq"
 import { Effect, Exit, FileSystem, Queue, Scope, Stream } from "effect"
@@ -20,11 +20,13 @@ export const eventAt = (sequence: number): FeedEvent => {
   }
 }
 
-/** A log whose events are made up, with a detail of so many bytes, and whose store can go down. */
+/** A log whose events are made up, with a detail of so many bytes, and whose store can go down, or be put back to what it was at a place. */
 export const scriptedLog = (detailBytes = 0) => {
   const detail = detailBytes === 0 ? null : "x".repeat(detailBytes)
   const epochs = new Set<string>()
-  const state = { last: 0, placed: 0, trimmedTo: 0, isDown: false }
+  const state = { last: 0, placed: 0, trimmedTo: 0, isDown: false, putBackTo: Infinity, timesPutBack: 0 }
+  // What happens after it was put back are the same steps again, at another time.
+  const at = (sequence: number) => ({ ...eventAt(sequence), detail, ...(sequence > state.putBackTo ? { atMs: eventAt(sequence).atMs + 60_000 * state.timesPutBack } : {}) })
   const up = <A>(effect: Effect.Effect<A, FeedError>) =>
     Effect.suspend(() => state.isDown ? Effect.fail(new FeedError({ reason: new EventLogUnavailable({ operation: "test", detail: "down" }) })) : effect)
   const head = () => ({ sequence: state.placed, trimmedTo: state.trimmedTo })
@@ -36,14 +38,16 @@ export const scriptedLog = (detailBytes = 0) => {
         state.placed = Math.min(state.last, state.placed + limit)
         return { ...head(), more: state.placed < state.last }
       })),
-    read: ({ epoch, sequence }, limit) =>
+    read: (cursor, limit) =>
       up(Effect.suspend(() => {
-        const known = epoch === null || epochs.has(epoch)
+        const { epoch, sequence } = cursor
+        const stands = sequence > state.trimmedTo && sequence <= state.placed ? at(sequence) : undefined
+        const known = (epoch === null || epochs.has(epoch)) && (stands === undefined || isAfter(cursor, stands))
         if (!known || sequence < state.trimmedTo || sequence > state.placed) {
           const why = known && sequence < state.trimmedTo ? "trimmed" : "other_history"
           return Effect.fail(new FeedError({ reason: new ReplayGap({ after: sequence, oldest: state.trimmedTo + 1, newest: state.placed, why }) }))
         }
-        return Effect.succeed(Array.from({ length: Math.min(limit, state.placed - sequence) }, (_, index) => ({ ...eventAt(sequence + index + 1), detail })))
+        return Effect.succeed(Array.from({ length: Math.min(limit, state.placed - sequence) }, (_, index) => at(sequence + index + 1)))
       })),
     snapshot: (at, afterKey, limit) =>
       up(Effect.sync(() => {
@@ -58,7 +62,13 @@ export const scriptedLog = (detailBytes = 0) => {
         return head()
       }))
   })
-  return { log, state, append: (count: number) => Effect.sync(() => void (state.last += count)) }
+  return {
+    log,
+    state,
+    append: (count: number) => Effect.sync(() => void (state.last += count)),
+    /** Forgets what came after a place, and has some more instead, before anybody looks. Epochs are known as before. */
+    putBack: (to: number, more: number) => Effect.sync(() => void Object.assign(state, { last: to + more, placed: to + more, putBackTo: to, timesPutBack: state.timesPutBack + 1 }))
+  }
 }
 
 /** Two free addresses of each network. */

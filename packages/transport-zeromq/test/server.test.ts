@@ -60,6 +60,22 @@ describe("an ipc address", () => {
     }), 5_000)
 })
 
+it.live("an address that is taken is called so, each time", () =>
+  Effect.gen(function*() {
+    const endpoint = yield* freeAddress
+    const { hostname, port } = new URL(endpoint)
+    const owner = createServer()
+    yield* Effect.acquireRelease(
+      Effect.callback<void>((resume) => void owner.listen(Number(port), hostname, () => resume(Effect.void))),
+      () => Effect.sync(() => owner.close())
+    )
+    const layers = [ZmqTransport.layerReqRepServer, ZmqTransport.layerRouterDealerServer, ZmqTransport.layerPushPullServer]
+    const errors = yield* Effect.forEach([...layers, ...layers, ...layers, ...layers], (layer) =>
+      Effect.flip(Effect.scoped(Effect.flatMap(Layer.build(layer({ endpoint, socket: { bindWaitMs: 1500 } })), (context) =>
+        Context.get(context, ChargeServer).serve((request) => Effect.succeed(paid(request)))))), { concurrency: "unbounded" })
+    assert.deepStrictEqual([...new Set(errors.map(({ message }) => message))], [`${endpoint} cannot be used: EADDRINUSE`])
+  }), 60_000)
+
 describe("the server", () => {
   it.live("works on as many requests at a time as it may, and refuses beyond what may wait", () =>
     Effect.gen(function*() {

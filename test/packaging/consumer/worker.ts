@@ -9,14 +9,13 @@ import { StripeGateway } from "@purser/stripe"
 import { StripeSim } from "@purser/stripe-sim"
 import * as LedgerConformance from "@purser/testkit/LedgerConformance"
 import { ZmqTransport } from "@purser/transport-zeromq"
-import { Layer } from "effect"
+import { Effect } from "effect"
 
 const Wire = Transport.layerFromConfig("PURSER_TRANSPORT", { "req-rep": ZmqTransport.layerReqRep, memory: Transport.layerMemory })
 
-ChargeWorker.layer.pipe(
-  Layer.provide([Wire, PgLedger.layer, PgSpendCap.layer, StripeGateway.layerPaymentIntents]),
-  Layer.provide(Database.layerConfig),
-  Layer.launch,
+ChargeWorker.launch.pipe(
+  Effect.provide([Wire, PgLedger.layer, PgSpendCap.layer, StripeGateway.layerPaymentIntents]),
+  Effect.provide(Database.layerConfig),
   NodeRuntime.runMain
 )
 

@@ -32,10 +32,16 @@ const isFree = (address: string): Effect.Effect<void, NativeError> => {
   return path === undefined ? Effect.void : Effect.flatMap(isAnswered(path), (taken) => taken ? Effect.fail(new NativeError({ code: "EADDRINUSE" })) : Effect.void)
 }
 
+/** Binding has no EAGAIN of its own: it is what another thread of libzmq has left where the addon looks for the reason, which is an address that is taken. */
+const bindError = (error: unknown): NativeError => {
+  const found = nativeError(error)
+  return found.code === "EAGAIN" ? new NativeError({ code: "EADDRINUSE" }) : found
+}
+
 /** Binds an address, and gives it as it was bound: with the port that a wildcard got. */
 export const bindSocket = (socket: Socket, address: string, { bindWaitMs }: SocketSettings): Effect.Effect<string, TransportError> =>
   isFree(address).pipe(
-    Effect.andThen(Effect.tryPromise({ try: () => socket.bind(address), catch: nativeError })),
+    Effect.andThen(Effect.tryPromise({ try: () => socket.bind(address), catch: bindError })),
     Effect.retry({ while: ({ code }) => code === "EADDRINUSE", schedule: Schedule.spaced(50).pipe(Schedule.upTo({ duration: bindWaitMs })) }),
     Effect.mapBoth({ onFailure: (error) => openError(error, address), onSuccess: () => socket.lastEndpoint ?? address })
   )

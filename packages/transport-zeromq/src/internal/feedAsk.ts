@@ -2,7 +2,7 @@
  * A subscriber's requests for pages of the past, one at a time over a DEALER. A request that is not answered in time is
  * given up with its socket, so that nothing of it can be taken for a later page.
  */
-import type { ChargeKey, FeedError, FeedEvent, TransportError } from "@purser/core"
+import type { ChargeKey, FeedError, FeedEvent, FeedMark, TransportError } from "@purser/core"
 import { Deferred, Effect, Exit, Metric, Queue, Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Endpoint } from "../Endpoint.ts"
@@ -12,11 +12,12 @@ import { type Frames, openZmqSocket, type ZmqSocket } from "../ZmqSocket.ts"
 import { readAnswer, verbs, type Want, write } from "./feedWire.ts"
 import type { Zeromq } from "./native.ts"
 
-/** A page: its events or states, the publisher's epoch, its place, and where a snapshot goes on. */
+/** A page: its events or states, the publisher's epoch, its place and what stands there, and where a snapshot goes on. */
 export interface Page {
   readonly events: ReadonlyArray<FeedEvent>
   readonly epoch: string
   readonly sequence: number
+  readonly event: FeedMark | undefined
   readonly next: ChargeKey | null
 }
 
@@ -59,8 +60,8 @@ export const makeAskPage = Effect.fnUntraced(function*(options: AskOptions): Eff
           open.events.push(...answer.body.events)
           return Effect.void
         case verbs.done: {
-          const { epoch, next, sequence } = answer.body
-          return Deferred.succeed(open.page, { events: open.events, epoch, sequence, next })
+          const { epoch, event, next, sequence } = answer.body
+          return Deferred.succeed(open.page, { events: open.events, epoch, sequence, event, next })
         }
         case verbs.error:
           return Deferred.fail(open.page, answer.body.error)

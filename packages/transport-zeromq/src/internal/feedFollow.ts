@@ -4,10 +4,10 @@
  * there; whatever is not after it is left out. So a reader gets each event once and in order, or a typed error.
  */
 import {
-  type ChargeKey, type FeedCursor, FeedError, type FeedEvent, type FeedNotice, type FeedStart, SlowSubscriber, type TransportError
+  type ChargeKey, cursorAfter, type FeedCursor, FeedError, type FeedEvent, type FeedNotice, type FeedStart, SlowSubscriber, type TransportError
 } from "@purser/core"
 import { Clock, Effect } from "effect"
-import type { AskPage } from "./feedAsk.ts"
+import type { AskPage, Page } from "./feedAsk.ts"
 import type { Live } from "./feedLive.ts"
 
 /** Limits of a subscriber. */
@@ -30,6 +30,8 @@ export const makeFollow = (options: FollowOptions): Step => {
   let cursor: FeedCursor = options.start._tag === "After" ? options.start.cursor : { epoch: null, sequence: 0 }
   let start: "snapshot" | "head" | "none" = options.start._tag === "Snapshot" ? "snapshot" : options.start._tag === "Now" ? "head" : "none"
   let snapshot: { readonly at: number | null; readonly key: ChargeKey | null } = { at: null, key: null }
+  /** The snapshot's first page. Its cursor counts: when another publisher gave a later one, that is asked whether it knows it. */
+  let first: Page | undefined
   /** Whether the publisher of this epoch knows our cursor: asked once for each epoch. */
   let agreedWith: string | null = null
   let synced = start !== "none"
@@ -45,9 +47,9 @@ export const makeFollow = (options: FollowOptions): Step => {
     synced = true
     return [{ _tag: "Synced", cursor }]
   }
-  const beginAt = ({ epoch, sequence }: { readonly epoch: string; readonly sequence: number }): ReadonlyArray<FeedNotice> => {
+  const beginAt = ({ epoch, event, sequence }: Page): ReadonlyArray<FeedNotice> => {
     start = "none"
-    cursor = { epoch, sequence }
+    cursor = { epoch, sequence, ...(event === undefined ? {} : { event }) }
     ahead = sequence
     agreedWith = epoch
     // What overflowed meanwhile was not due yet.
@@ -61,7 +63,7 @@ export const makeFollow = (options: FollowOptions): Step => {
     return isNew ? [{ _tag: "Epoch", epoch }] : []
   }
   const give = (events: ReadonlyArray<FeedEvent>): ReadonlyArray<FeedNotice> => {
-    if (events.length > 0) cursor = { ...cursor, sequence: events[events.length - 1]!.sequence }
+    if (events.length > 0) cursor = cursorAfter(events[events.length - 1]!, cursor.epoch)
     return events.map((event) => ({ _tag: "Event", event, epoch: cursor.epoch }))
   }
 
@@ -87,8 +89,9 @@ export const makeFollow = (options: FollowOptions): Step => {
     if (page === undefined) return yield* silence
     const states = page.events.map((event): FeedNotice => ({ _tag: "State", event }))
     snapshot = { at: page.sequence, key: page.next }
+    first ??= page
     if (page.next !== null) return states
-    return [...states, ...beginAt(page)]
+    return [...states, ...beginAt(first)]
   })
 
   const takeHead: Step = Effect.gen(function*() {
@@ -112,6 +115,7 @@ export const makeFollow = (options: FollowOptions): Step => {
     if (reason._tag !== "ReplayGap" || options.whenGap === "fail") return Effect.fail(error)
     start = "snapshot"
     snapshot = { at: null, key: null }
+    first = undefined
     level = false
     const notice: FeedNotice = { _tag: "Restarted", after: cursor.sequence, why: reason.why }
     return Effect.succeed([notice])
@@ -136,7 +140,7 @@ export const makeFollow = (options: FollowOptions): Step => {
     const overrun = live.overrun
     live.overrun = false
     if (overrun && level && options.whenSlow === "fail") {
-      return yield* new FeedError({ reason: new SlowSubscriber({ ...cursor, missed: (waiting[0]?.sequence ?? live.head + 1) - cursor.sequence - 1, bufferMax }) })
+      return yield* new FeedError({ reason: new SlowSubscriber({ epoch: cursor.epoch, sequence: cursor.sequence, missed: (waiting[0]?.sequence ?? live.head + 1) - cursor.sequence - 1, bufferMax }) })
     }
     if (waiting.length > 0 && waiting[0]!.sequence === cursor.sequence + 1) {
       live.buffer = []

@@ -2,9 +2,10 @@
  * The publishing side of the feed: gives places to new events, publishes them in order, and answers for the past.
  *
  * Every life of a publisher is an epoch. It publishes what gets its place during its life; earlier events are history,
- * which readers ask for. A store that fails delays events and loses none: they keep their order and come later.
+ * which readers ask for. A store that fails delays events and loses none: they keep their order and come later. When the log turns out to
+ * have another history than was published, as after a failover that lost commits, another epoch begins, so that readers ask whether it knows their cursors.
  */
-import { EventLog, type FeedError, type TransportError } from "@purser/core"
+import { cursorAfter, cursorAt, EventLog, type FeedCursor, type FeedError, type TransportError } from "@purser/core"
 import { Clock, Effect, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { defaultFeedEndpoint, defaultReplayEndpoint, type FeedPublisherOptions } from "../FeedOptions.ts"
@@ -16,6 +17,7 @@ import { labelOf, millis, readEndpoints, settingsOf } from "./patternOptions.ts"
 
 /** A publisher that is up. */
 export interface FeedPublisher {
+  /** As it is now: another one begins when the log turns out to have another history. */
   readonly epoch: string
   /** Addresses that were bound, for events and for history. */
   readonly bound: { readonly events: ReadonlyArray<string>; readonly replay: ReadonlyArray<string> }
@@ -42,43 +44,60 @@ export const makeFeedPublisher = Effect.fnUntraced(function*(
   const aliveMs = millis(options.aliveEvery ?? "1 second")
   const pageMax = options.pageMax ?? 1000
 
-  const epoch = randomUUID()
+  let epoch: string = randomUUID()
   yield* log.beginEpoch(epoch)
-  let published = 0
+  let placed = 0
   // What has no place yet when this life begins is history for its readers too.
   for (let more = true; more;) {
     const head = yield* log.advance(historyMax)
-    published = head.sequence
+    placed = head.sequence
     more = head.more
   }
+  // What was published last.
+  let cursor: FeedCursor = yield* cursorAt(log, placed)
   let saidAtMs = 0
-  const replay = yield* serveReplay({ zmq, endpoints: replayEndpoints, settings, epoch, published: () => published })
+  const replay = yield* serveReplay({ zmq, endpoints: replayEndpoints, settings, present: () => ({ ...cursor, epoch }) })
   // A publisher never waits for a subscriber: what does not fit is dropped, and the subscriber notices by the places.
   const socket = yield* openZmqSocket(zmq, { kind: "publisher", endpoints, settings, sendTimeoutMs: 0, lingerMs: settings.lingerMs })
-  yield* Effect.annotateLogs(Effect.logDebug("publishing charge events"), { epoch, events: labelOf(endpoints), replay: labelOf(replayEndpoints), after: published })
+  yield* Effect.annotateLogs(Effect.logDebug("publishing charge events"), { epoch, events: labelOf(endpoints), replay: labelOf(replayEndpoints), after: cursor.sequence })
 
   const say = (message: Parameters<typeof write>[0]) =>
     Effect.gen(function*() {
       saidAtMs = yield* Clock.currentTimeMillis
       yield* Effect.catch(socket.send(write(message)), (error) => Effect.logDebug("not published; readers fetch it", error.message))
     })
-  const alive = Effect.suspend(() => say({ verb: verbs.alive, body: { v: 1, epoch, sequence: published } }))
-
-  const publishTo = Effect.fnUntraced(function*(sequence: number) {
-    while (published < sequence) {
-      const events = yield* log.read({ epoch: null, sequence: published }, Math.min(pageMax, sequence - published))
-      for (const part of inFrames(events)) {
-        yield* say({ verb: verbs.event, body: { v: 1, epoch, after: published, events: part } })
-        published = part[part.length - 1]!.sequence
-      }
-    }
-  }, Effect.catchIf((error) => error.reason._tag === "ReplayGap", () =>
-    // Another publisher trimmed what this one had not sent. Readers learn of it when they ask.
-    Effect.tap(log.head, (head) => Effect.sync(() => {
-      published = Math.max(published, head.trimmedTo)
-    }))))
+  const alive = Effect.suspend(() => say({ verb: verbs.alive, body: { v: 1, epoch, sequence: cursor.sequence } }))
 
   let trimmedTo = 0
+  const beginAnew = Effect.gen(function*() {
+    const next = randomUUID()
+    yield* log.beginEpoch(next)
+    const { sequence } = yield* log.head
+    const at = yield* cursorAt(log, sequence)
+    yield* Effect.logWarning("the event log has another history than was published, as after a restore or a failover that lost commits: a new epoch begins", { was: epoch, epoch: next, publishedTo: cursor.sequence, newest: sequence })
+    epoch = next
+    cursor = at
+    trimmedTo = 0
+    yield* alive
+  })
+
+  const publishTo = Effect.fnUntraced(function*(sequence: number) {
+    if (sequence < cursor.sequence) return yield* beginAnew
+    while (cursor.sequence < sequence) {
+      const events = yield* log.read(cursor, Math.min(pageMax, sequence - cursor.sequence))
+      for (const part of inFrames(events)) {
+        yield* say({ verb: verbs.event, body: { v: 1, epoch, after: cursor.sequence, events: part } })
+        cursor = cursorAfter(part[part.length - 1]!, null)
+      }
+    }
+  }, Effect.catchIf((error) => error.reason._tag === "ReplayGap", ({ reason }) =>
+    reason._tag === "ReplayGap" && reason.why === "other_history"
+      ? beginAnew
+      // Another publisher trimmed what this one had not sent. Readers learn of it when they ask.
+      : Effect.asVoid(Effect.tap(log.head, (head) => Effect.sync(() => {
+        if (head.trimmedTo > cursor.sequence) cursor = { epoch: null, sequence: head.trimmedTo }
+      })))))
+
   const trim = Effect.fnUntraced(function*(keep: number, sequence: number) {
     // Not at every event: trimming is a write of its own.
     if (sequence - trimmedTo - keep < Math.max(1, Math.min(1000, keep / 10))) return
@@ -101,5 +120,11 @@ export const makeFeedPublisher = Effect.fnUntraced(function*(
     yield* Effect.sleep(Math.max(1, sinceMs >= aliveMs ? aliveMs : aliveMs - sinceMs))
   }).pipe(Effect.forever, Effect.forkScoped)
 
-  return { epoch, bound: { events: socket.bound, replay }, published: Effect.sync(() => published) }
+  return {
+    get epoch() {
+      return epoch
+    },
+    bound: { events: socket.bound, replay },
+    published: Effect.sync(() => cursor.sequence)
+  }
 })

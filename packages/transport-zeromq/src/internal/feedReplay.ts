@@ -2,7 +2,7 @@
  * The publisher's second socket: pages of history and of snapshots for whoever asks. It keeps nothing of a reader between
  * two pages, so that a reader that is slow, dies or moves to another publisher costs nothing here.
  */
-import { type ChargeKey, EventLog, FeedError, type FeedEvent, FeedRefused, type TransportError } from "@purser/core"
+import { type ChargeKey, EventLog, type FeedCursor, FeedError, type FeedEvent, FeedRefused, type TransportError } from "@purser/core"
 import { Effect, Metric, Queue, type Scope } from "effect"
 import type { Endpoint } from "../Endpoint.ts"
 import type { SocketSettings } from "../SocketSettings.ts"
@@ -16,9 +16,8 @@ export interface ReplayOptions {
   readonly zmq: Zeromq
   readonly endpoints: ReadonlyArray<Endpoint>
   readonly settings: SocketSettings
-  readonly epoch: string
-  /** The last place that was published. */
-  readonly published: () => number
+  /** The publisher's life, and what it published last. */
+  readonly present: () => FeedCursor & { readonly epoch: string }
 }
 
 /** Requests that are answered at a time. */
@@ -26,19 +25,19 @@ const atOnce = 8
 
 /** Answers until the scope closes; gives the addresses that were bound. */
 export const serveReplay = Effect.fnUntraced(function*(options: ReplayOptions): Effect.fn.Return<ReadonlyArray<string>, TransportError, EventLog | Scope.Scope> {
-  const { endpoints, epoch, settings, zmq } = options
+  const { endpoints, present, settings, zmq } = options
   const log = yield* EventLog
   const socket = yield* openZmqSocket(zmq, { kind: "router", endpoints, settings, sendTimeoutMs: 0, lingerMs: settings.lingerMs })
 
   const page = Effect.fnUntraced(function*(id: string, want: Want, limit: number): Effect.fn.Return<ReadonlyArray<Answer>, FeedError> {
-    const answer = (events: ReadonlyArray<FeedEvent>, sequence: number, next: ChargeKey | null): ReadonlyArray<Answer> => [
+    const answer = (events: ReadonlyArray<FeedEvent>, at: Omit<FeedCursor, "epoch">, next: ChargeKey | null): ReadonlyArray<Answer> => [
       ...inFrames(events).map((part): Answer => ({ verb: verbs.sync, body: { v: 1, id, events: part } })),
-      { verb: verbs.done, body: { v: 1, id, epoch, sequence, next } }
+      { verb: verbs.done, body: { v: 1, id, epoch: present().epoch, sequence: at.sequence, event: at.event, next } }
     ]
-    if ("after" in want) return answer(yield* log.read(want.after, limit), options.published(), null)
-    if ("head" in want) return answer([], options.published(), null)
-    const at = want.snapshot.at ?? options.published()
-    const { next, states } = yield* log.snapshot(at, want.snapshot.key, limit)
+    if ("after" in want) return answer(yield* log.read(want.after, limit), { sequence: present().sequence }, null)
+    if ("head" in want) return answer([], present(), null)
+    const at = want.snapshot.at === null ? present() : { sequence: want.snapshot.at }
+    const { next, states } = yield* log.snapshot(at.sequence, want.snapshot.key, limit)
     return answer(states, at, next)
   })
 

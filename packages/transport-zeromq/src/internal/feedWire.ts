@@ -4,7 +4,7 @@
  * `KVPUB` and `HUGZ` go to all subscribers. `ICANHAZ?` asks for a page of history or of a snapshot, and is answered by any
  * number of `KVSYNC` and one `KTHXBAI`, or by `ERROR`, which 12/CHP does not have. Each answer names its request.
  */
-import { ChargeKey, FeedError, FeedEvent } from "@purser/core"
+import { ChargeKey, FeedError, FeedEvent, FeedMark } from "@purser/core"
 import { Result, Schema } from "effect"
 import type { Frames } from "../ZmqSocket.ts"
 
@@ -19,9 +19,9 @@ const Place = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 export const Published = Schema.Struct({ v, epoch: Id, after: Place, events: Schema.Array(FeedEvent) })
 /** Nothing new after `sequence`. */
 export const Alive = Schema.Struct({ v, epoch: Id, sequence: Place })
-/** What is wanted: events after a cursor; charges of a snapshot, at the present place when `at` is null; or only the present place. */
+/** What is wanted: events after a cursor, which may say what stands at its place; charges of a snapshot, at the present place when `at` is null; or only the present place. */
 export const Want = Schema.Union([
-  Schema.Struct({ after: Schema.Struct({ epoch: Schema.NullOr(Id), sequence: Place }) }),
+  Schema.Struct({ after: Schema.Struct({ epoch: Schema.NullOr(Id), sequence: Place, event: Schema.optional(FeedMark) }) }),
   Schema.Struct({ snapshot: Schema.Struct({ at: Schema.NullOr(Place), key: Schema.NullOr(ChargeKey) }) }),
   Schema.Struct({ head: Schema.Literal(true) })
 ])
@@ -30,8 +30,8 @@ export type Want = typeof Want.Type
 export const Ask = Schema.Struct({ v, id: Id, limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })), want: Want })
 /** Part of a page. */
 export const Sync = Schema.Struct({ v, id: Id, events: Schema.Array(FeedEvent) })
-/** The end of a page. `sequence`: what the publisher has published, or the snapshot's place. `next`: where a snapshot goes on. */
-export const Done = Schema.Struct({ v, id: Id, epoch: Id, sequence: Place, next: Schema.NullOr(ChargeKey) })
+/** The end of a page. `sequence`: what the publisher has published, or the snapshot's place. `next`: where a snapshot goes on. `event`: what stands at `sequence`, with the head and the first page of a snapshot; publishers of before do not say it. */
+export const Done = Schema.Struct({ v, id: Id, epoch: Id, sequence: Place, event: Schema.optional(FeedMark), next: Schema.NullOr(ChargeKey) })
 /** Why there is no page. */
 export const Failed = Schema.Struct({ v, id: Id, error: FeedError })
 
