@@ -94,8 +94,8 @@ export const guards = [
       [" and c.attempt = i.attempt and c.release_due", " and c.release_due"],
       [" and c.attempt = i.attempt and c.release_due", " and c.attempt = i.attempt", "what is false is written as false"],
       [" and c.xmin = f.version", ""],
-      "\n    and not exists (select 1 from purser.cap_reservations r where r.charge_key = f.charge_key and r.attempt <= f.attempt)",
-      " and r.attempt <= f.attempt"
+      " where r.taken is null",
+      " and r.attempt <= i.attempt"
     ],
     renew: [
       " and o.event_seq = c.event_seq",
@@ -128,7 +128,7 @@ export const guards = [
   ...of("internal/attentionSql.ts", [pages], { endQuarantine: [[pageOf("u"), noPage]], hasten: [[pageOf("u"), noPage]] }),
   ...of("internal/ledgerWrites.ts", [suite("consoleReads")], { handBack: ["lease_worker = null, "] }),
   ...of("internal/attentionSql.ts", [suite("consoleReads"), suite("lockedTrail")], {
-    hasten: [" and c.lease_worker is null", " and c.lease_until > (select now from t)", " and c.quarantine is null", "\n  for update"]
+    hasten: [" and c.lease_worker is null", " and c.lease_until > (select now from t)", "\n  for update"]
   }),
   ...of("internal/watchSql.ts", [pages], { adopt: [[pageOf("w"), noPage], " unpaid = false,"] }),
   ...of("internal/leasePages.ts", [pages, lockedPages], {
@@ -236,7 +236,7 @@ export const guards = [
       [" where e.charge_key = wish.k and e.act", " where e.act"],
       [" and c.state in ('declined', 'rejected', 'canceled') and c.attempt", " and c.attempt"],
       " and c.attempt >= u.a",
-      [" for update of c;", ";", "the rows are marked at the end; the lock is for the order in which two wait"]
+      [" for update of c;", ";"]
     ],
     release: [
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;", "a reservation is deleted by one; the lock is for the order in which two wait"],

@@ -5,6 +5,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { SecretText } from "@purser/core"
 import { ChargePipeline, PipelineOptions, Reconciler } from "@purser/engine"
+import { PgAttention } from "@purser/postgres"
 import { Stores } from "@purser/purser"
 import { StripeAccount, StripeGateway } from "@purser/stripe"
 import { Config, Effect, Layer, Option } from "effect"
@@ -19,7 +20,7 @@ import { VaultRoom } from "./VaultRoom.ts"
 const desk = ProcessorDesk.layer.pipe(
   Layer.provide(Reconciler.layerNoDeps),
   Layer.provideMerge(ChargePipeline.layer),
-  Layer.provide(Layer.mergeAll(StripeGateway.layerConfig, StripeAccount.layerConfig)),
+  Layer.provide(Layer.mergeAll(StripeGateway.layerConfig, StripeAccount.layerConfig, PgAttention.layer)),
   Layer.provide(PipelineOptions.layer({ worker: "console" }))
 )
 

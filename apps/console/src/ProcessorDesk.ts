@@ -2,7 +2,7 @@
  * The acts that ask the processor: a charge tried again, a charge that is gone on with, a period that is compared. A console
  * without a key to the processor has no desk, and everything else works.
  */
-import { ChargeKey, ChargePause, type ChargeOutcome, type ChargeRecord, Ledger, type OperatorReason, parsePeriod, type PipelineError, type SpendCap } from "@purser/core"
+import { Attention, ChargeKey, ChargePause, type ChargeOutcome, type ChargeRecord, Ledger, type OperatorReason, parsePeriod, type PipelineError, type SpendCap } from "@purser/core"
 import { ChargePipeline, type Difference, isNoRoom, Reconciler, type ReconcileOptions, retryCharge } from "@purser/engine"
 import { Cause, Clock, Config, Context, Effect, Exit, Layer, Ref, Result, Schema } from "effect"
 import { ActRefused, Away, NotThere } from "./api/ConsoleError.ts"
@@ -37,17 +37,18 @@ const textOf = (outcome: ChargeOutcome): string => {
 export class ProcessorDesk extends Context.Service<ProcessorDesk, {
   /** Takes a charge that ended unpaid up again and charges it. */
   readonly retry: (chargeKey: string, by: OperatorReason, paymentMethod: string | undefined) => Effect.Effect<string, DeskError>
-  /** Goes on with a charge that nobody holds. */
-  readonly resume: (chargeKey: string) => Effect.Effect<string, DeskError>
+  /** Goes on with a charge that nobody holds, also where it was handed back for later. */
+  readonly resume: (chargeKey: string, by: OperatorReason) => Effect.Effect<string, DeskError>
   /** Starts a comparison; one at a time. It goes on when nobody looks. */
   readonly reconcile: (options: Pick<ReconcileOptions, "sinceMs" | "dryRun"> & { readonly billingPeriod: string }, by: OperatorReason) => Effect.Effect<void, DeskError>
   /** The last comparison, or the one that is under way. */
   readonly comparison: Effect.Effect<Reconciliation | null>
 }>()("@purser/console/ProcessorDesk") {
   /** Over the engine that the app provides; what a period is, `PURSER_PERIOD_LABELS` says. */
-  static readonly layer: Layer.Layer<ProcessorDesk, Config.ConfigError, Ledger | ChargePause | ChargePipeline | Reconciler | SpendCap> = Layer.effect(
+  static readonly layer: Layer.Layer<ProcessorDesk, Config.ConfigError, Attention | Ledger | ChargePause | ChargePipeline | Reconciler | SpendCap> = Layer.effect(
     ProcessorDesk,
     Effect.gen(function*() {
+      const attention = yield* Attention
       const ledger = yield* Ledger
       const pause = yield* ChargePause
       const pipeline = yield* ChargePipeline
@@ -75,12 +76,15 @@ export class ProcessorDesk extends Context.Service<ProcessorDesk, {
           const outcome = yield* Effect.mapError(onEngine(retryCharge(found, { actor, reason, paymentMethod })), refusalOf)
           return outcome === undefined ? yield* new ActRefused({ message: "somebody else has taken the charge up meanwhile" }) : textOf(outcome)
         }),
-        resume: Effect.fn("ProcessorDesk.resume")(function*(chargeKey) {
+        resume: Effect.fn("ProcessorDesk.resume")(function*(chargeKey, by) {
           yield* whenOpen
           const found = yield* record(chargeKey)
           if (found.quarantine !== null) return yield* new ActRefused({ message: "the charge is quarantined: look at both sides first" })
           if (!isOpen(found.state)) return yield* new ActRefused({ message: `the charge is ${found.state} already` })
-          if (found.state !== "processing") return yield* charged(pipeline.charge(found.request))
+          if (found.state !== "processing") {
+            yield* Effect.mapError(attention.hasten(found.chargeKey, by), away)
+            return yield* charged(pipeline.charge(found.request))
+          }
           const taken = yield* Effect.mapError(ledger.takeWaiting(found.chargeKey, "console"), away)
           if (taken === undefined) return yield* new ActRefused({ message: "somebody else has taken the charge up meanwhile" })
           return yield* charged(pipeline.resume(taken))

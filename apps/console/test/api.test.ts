@@ -90,6 +90,24 @@ layer(world(locked), { timeout: 120_000, excludeTestServices: true })("the conso
       assert.deepStrictEqual((yield* api.attention.list()).quarantined, [])
     }))
 
+  it.effect("a charge that was handed back for later is gone on with at once, and one that somebody has is not", () =>
+    Effect.gen(function*() {
+      yield* openCap
+      const api = yield* client
+      const ledger = yield* Ledger
+      const request = chargeFor("handed", "2026-07", { amountMinor: 700 })
+      const claim = yield* ledger.claim(request, "w1")
+      if (claim._tag !== "Claimed") return yield* Effect.die(claim)
+      const { chargeKey } = claim.charge.lease
+      const goOn = api.charges.resume({ params: { chargeKey }, payload: { reason: "the key is mended" } })
+      assert.strictEqual((yield* Effect.flip(goOn))._tag, "ActRefused")
+      assert.isTrue(yield* ledger.handBack(claim.charge.lease, 600_000, "it cannot be read"))
+      assert.strictEqual((yield* goOn).text, "It is paid.")
+      assert.strictEqual(yield* payments("handed"), 1)
+      const { lines } = yield* api.charges.story({ params: { chargeKey } })
+      assert.isTrue(lines.some(({ detail }) => detail === "to be gone on with at once, by grace: the key is mended"))
+    }))
+
   it.effect("a quarantine that is ended while the object still differs comes back, and nobody pays", () =>
     Effect.gen(function*() {
       yield* openCap

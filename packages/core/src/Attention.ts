@@ -76,4 +76,6 @@ export class Attention extends Context.Service<Attention, {
    * differs, the mark comes back. False when there was none.
    */
   readonly endQuarantine: (chargeKey: ChargeKey, by: OperatorReason) => Effect.Effect<boolean, LedgerError>
+  /** A charge that was handed back for later may be taken up at once. False when there was nothing to wait for, or somebody has it. */
+  readonly hasten: (chargeKey: ChargeKey, by: OperatorReason) => Effect.Effect<boolean, LedgerError>
 }>()("@purser/core/Attention") {}

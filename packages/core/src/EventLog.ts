@@ -5,10 +5,10 @@
  * So the place in the order is given afterwards, by `advance`, to events that are certain, and is kept. An event that has
  * a place never changes it, none is left out, and those of one charge keep their own order. It writes no event.
  */
-import { Context, type Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { ChargeKey } from "./ChargeKey.ts"
 import type { FeedError } from "./FeedError.ts"
-import type { FeedCursor, FeedEvent } from "./FeedEvent.ts"
+import { cursorAfter, type FeedCursor, type FeedEvent } from "./FeedEvent.ts"
 import { makeEventLogMemory } from "./internal/eventLogMemory.ts"
 import type { Ledger } from "./Ledger.ts"
 
@@ -32,7 +32,10 @@ export class EventLog extends Context.Service<EventLog, {
   readonly advance: (limit: number) => Effect.Effect<LogHead & { readonly more: boolean }, FeedError>
   /** The ends of the log as they are. */
   readonly head: Effect.Effect<LogHead, FeedError>
-  /** Up to `limit` events after the cursor, in order; fails with `ReplayGap` when the next one is not there any more. */
+  /**
+   * Up to `limit` events after the cursor, in order. Fails with `ReplayGap` when the next one is not there any more, or when another event
+   * stands at the cursor's place than it says. Where history was trimmed exactly to that place, there is nothing to compare it with.
+   */
   readonly read: (cursor: FeedCursor, limit: number) => Effect.Effect<ReadonlyArray<FeedEvent>, FeedError>
   /** How charges stood at a place of the order: the last event of each, `limit` charges after `afterKey` at a time. */
   readonly snapshot: (at: number, afterKey: ChargeKey | null, limit: number) => Effect.Effect<SnapshotPage, FeedError>
@@ -41,4 +44,14 @@ export class EventLog extends Context.Service<EventLog, {
 }>()("@purser/core/EventLog") {
   /** The log of a memory ledger. */
   static readonly layerMemory: Layer.Layer<EventLog, never, Ledger> = Layer.effect(EventLog, makeEventLogMemory)
+}
+
+/** The cursor of a place that the log has, with the event that stands there as long as it is not trimmed. */
+export const cursorAt = (log: EventLog["Service"], sequence: number): Effect.Effect<FeedCursor, FeedError> => {
+  const unmarked: FeedCursor = { epoch: null, sequence }
+  if (sequence === 0) return Effect.succeed(unmarked)
+  return log.read({ epoch: null, sequence: sequence - 1 }, 1).pipe(
+    Effect.map(([event]) => event === undefined ? unmarked : cursorAfter(event, null)),
+    Effect.catchIf(({ reason }) => reason._tag === "ReplayGap" && reason.why === "trimmed", () => Effect.succeed(unmarked))
+  )
 }

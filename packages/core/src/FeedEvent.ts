@@ -34,13 +34,30 @@ export const FeedEvent = Schema.Struct({
 export type FeedEvent = typeof FeedEvent.Type
 
 /**
- * How far a reader has come. `epoch` names the life of the publisher that it heard this from; a feed that does not know
- * the epoch has another history, for example a database that was put back to an older state.
+ * Which event stands at a place: its charge, its number among that charge's events, and when it was. Without the time a run that is
+ * repeated after a restore could put the same event of the same charge at the same place.
+ */
+export const FeedMark = Schema.Struct({ chargeKey: ChargeKey, chargeSequence: Schema.Int, atMs: Schema.Finite })
+export type FeedMark = typeof FeedMark.Type
+
+/**
+ * How far a reader has come. `epoch` names the life of the publisher that it heard this from, and `event` what stands at the place. A feed
+ * that does not know the epoch, or has another event there, has another history, for example a database that was put back to an older
+ * state. Only `event` tells that of an epoch which began before: who leaves it out is not warned of what came between.
  */
 export interface FeedCursor {
   readonly epoch: string | null
   readonly sequence: number
+  readonly event?: FeedMark | undefined
 }
+
+/** The cursor of a reader that has dealt with an event. */
+export const cursorAfter = ({ atMs, chargeKey, chargeSequence, sequence }: FeedEvent, epoch: string | null): FeedCursor =>
+  ({ epoch, sequence, event: { chargeKey, chargeSequence, atMs } })
+
+/** Whether a cursor can be after the event that stands at its place. Times are compared to the millisecond: a reader may have kept no more of them. */
+export const isAfter = ({ event: mark }: FeedCursor, event: FeedMark): boolean =>
+  mark === undefined || (mark.chargeKey === event.chargeKey && mark.chargeSequence === event.chargeSequence && Math.abs(mark.atMs - event.atMs) < 1)
 
 /** Where a reader begins: how every charge stands now and then what happens; the whole history; from now on; or after what it has. */
 export type FeedStart =

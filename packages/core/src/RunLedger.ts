@@ -56,6 +56,12 @@ export interface RunRowReport {
   readonly settledBefore: boolean
 }
 
+/** One row whose charge ended unpaid, and at which attempt. */
+export interface UnpaidRow extends RunRow {
+  readonly state: "declined" | "rejected"
+  readonly attempt: number
+}
+
 /** Counts per state and currency of a whole run, from one statement. */
 export interface RunStateTotal {
   readonly currency: Currency
@@ -91,8 +97,8 @@ export class RunLedger extends Context.Service<RunLedger, {
   readonly termsOf: (runId: string, chargeKeys: ReadonlyArray<ChargeKey>) => Effect.Effect<ReadonlyMap<ChargeKey, ChargeTerms>, LedgerError>
   /** Counts and sums of the run. */
   readonly summary: (runId: string) => Effect.Effect<ReadonlyArray<RunStateTotal>, LedgerError>
-  /** Keys of the run's rows in these states, for an explicit retry. */
-  readonly keysIn: (runId: string, states: ReadonlyArray<"declined" | "rejected">) => Effect.Effect<ReadonlyArray<ChargeKey>, LedgerError>
+  /** Rows after `afterLine` in these states, in line order, for an explicit retry; none that is in conflict or waits for a person. */
+  readonly unpaid: (runId: string, states: ReadonlyArray<UnpaidRow["state"]>, afterLine: number, limit: number) => Effect.Effect<ReadonlyArray<UnpaidRow>, LedgerError>
   /** The last line of the run's rows; 0 where it has none. */
   readonly lastLine: (runId: string) => Effect.Effect<number, LedgerError>
   /**

@@ -4,7 +4,7 @@
  * It looks for new events now and then and gives them their places itself, as a publisher does, so that it works beside
  * one and without one. Nothing is pushed here, so that a slow reader costs nothing and is never behind without knowing.
  */
-import { type ChargeKey, EventFeed, EventLog, type FeedCursor, type FeedError, type FeedNotice, type FeedStart } from "@purser/core"
+import { type ChargeKey, cursorAfter, cursorAt, EventFeed, EventLog, type FeedCursor, type FeedError, type FeedNotice, type FeedStart } from "@purser/core"
 import { Array as Arr, Config, Duration, Effect, Layer, Stream } from "effect"
 import { boundedInt } from "./internal/boundedInt.ts"
 
@@ -34,7 +34,7 @@ const makeStep = (log: EventLog["Service"], start: FeedStart, limits: { readonly
 
   return Effect.gen(function*(): Effect.fn.Return<ReadonlyArray<FeedNotice>, FeedError> {
     if (phase === "place") {
-      cursor = { epoch: null, sequence: yield* advance }
+      cursor = yield* cursorAt(log, yield* advance)
       phase = start._tag === "Now" ? "events" : "snapshot"
       snapshot = { at: cursor.sequence, key: null }
       return start._tag === "Now" ? [synchronized()] : []
@@ -52,7 +52,7 @@ const makeStep = (log: EventLog["Service"], start: FeedStart, limits: { readonly
       yield* Effect.sleep(poll)
       return []
     }
-    cursor = { ...cursor, sequence: events[events.length - 1]!.sequence }
+    cursor = cursorAfter(events[events.length - 1]!, cursor.epoch)
     return events.map((event): FeedNotice => ({ _tag: "Event", event, epoch: cursor.epoch }))
   })
 }

@@ -13,7 +13,7 @@ export interface PipelineSettings {
    * the protocol allows a repeat, with the error of the last try; it must end.
    */
   readonly retry: Schedule.Schedule<unknown, ChargeError | LedgerError>
-  /** After a hand-back, how long others leave the charge alone. */
+  /** After a hand-back, how long others leave the charge alone. From an attempt's eleventh on at least a twentieth of the time since the first claim, up to ten minutes. */
   readonly handBackMs: number
   /** How often a payment that settles later is looked at. */
   readonly pollMs: number

@@ -1,13 +1,15 @@
 /**
- * Another attempt of a charge that ended unpaid: the one way there is, for people, for `purser retry --due` and for dunning.
+ * Another attempt of a charge that ended unpaid: the one way there is, for people, for `purser retry --due` and for dunning; `retryRows` is the same for
+ * the rows of a run.
  *
  * The attempt's number is the ledger's, and moves only from a definitive refusal that is recorded: no attempt can be asked
  * for while another one is undecided. Nor does it move without room under the cap: a cap that is full or closed refuses no charge
  * for good that is only asked for again.
  */
-import { type ChargeOutcome, type ChargeRecord, Ledger, type PipelineError, SpendCap, SpendCapError } from "@purser/core"
+import { type ChargeOutcome, type ChargeRecord, type Ledger, type PipelineError, type SpendCap, SpendCapError } from "@purser/core"
 import { Effect } from "effect"
 import { ChargePipeline } from "./ChargePipeline.ts"
+import { reopenInRoom } from "./internal/reopenInRoom.ts"
 
 /** States that another attempt may leave. */
 export type RetryableState = "declined" | "rejected" | "requires_action"
@@ -32,23 +34,16 @@ export const isNoRoom = (error: object): error is SpendCapError => error instanc
  */
 export const retryCharge = Effect.fn("retryCharge")(function*(
   record: ChargeRecord,
-  { actor, paymentMethod, reason }: RetryAct
+  act: RetryAct
 ): Effect.fn.Return<ChargeOutcome | undefined, PipelineError, Ledger | ChargePipeline | SpendCap> {
   const { attempt, chargeKey, request, state } = record
-  const { amountMinor, billingPeriod, currency, namespace } = request
   if (!isRetryableState(state)) return undefined
-  const ledger = yield* Ledger
   const pipeline = yield* ChargePipeline
   // The room of the old attempt goes back before the new one asks for its own.
   yield* pipeline.releaseDue(1000)
-  // Before the row moves; the pipeline finds it held. What waits for its customer holds the room of its own attempt still, which
-  // may end unpaid before the row moves, and gives back no later attempt's.
-  const attemptHolding = state === "requires_action" ? attempt : attempt + 1
-  yield* (yield* SpendCap).reserve({ namespace, billingPeriod, currency, chargeKey, attempt: attemptHolding, amountMinor })
-  const moved = yield* ledger.reopen({
-    chargeKeys: [chargeKey], from: [state], attempt, actor, reason, ...(paymentMethod === undefined ? {} : { paymentMethod })
-  })
-  if (moved > 0) return yield* pipeline.charge(request)
+  const { asked: [asked], withoutRoom: [refused] } = yield* reopenInRoom([{ attempt, chargeKey, request, state }], act)
+  if (refused !== undefined) return yield* refused.error
+  if (asked !== undefined && asked.moved > 0) return yield* pipeline.charge(request)
   // The room is theirs who moved the row, but where their attempt has come to its end unpaid.
   yield* pipeline.releaseUnpaid(chargeKey)
   return undefined

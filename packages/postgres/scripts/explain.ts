@@ -160,7 +160,7 @@ const statements = Effect.gen(function*() {
     { name: "run: duplicates", sql: Run.duplicates, params: [text("run"), integer(20)], whole: true },
     { name: "run: totals", sql: Run.totals, params: [text("run")], whole: true },
     { name: "run: summary", sql: Run.summary, params: [text("run")], whole: true },
-    { name: "run: keys in declined", sql: Run.keysIn, params: [text("run"), texts(["declined"])], whole: true },
+    { name: "unpaid page", sql: Run.unpaid, params: [text("run"), integer(Math.floor(rows / 2)), integer(1000), integer(rows), texts(["declined"])] },
     { name: "refunds: report", sql: Refund.report, params: [text("2026-11")], whole: true },
     { name: "ledger: report", sql: Reads.report, params: [text("2026-11")], whole: true }
   ]

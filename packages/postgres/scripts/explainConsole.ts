@@ -101,6 +101,7 @@ const statements = Effect.gen(function*() {
     { name: "attention: conflicts", sql: Attention.conflicts, params: [text(""), integer(0), integer(200)] },
     { name: "attention: conflicts of", sql: Attention.conflictsOf, params: [text(key!.charge_key)] },
     { name: "attention: end quarantine", sql: Attention.endQuarantine, params: [text(key!.charge_key), text("ada"), text("x")] },
+    { name: "attention: hasten", sql: Attention.hasten, params: [text(key!.charge_key), text("ada"), text("x")] },
     { name: "trail: acts", sql: Trail.acts, params: [null, integer(100)] },
     { name: "trail: acts on a charge", sql: Trail.actsOn, params: [text(key!.charge_key), integer(100)] },
     { name: "trail: history of the caps", sql: Trail.capEvents, params: [null, integer(200)] },

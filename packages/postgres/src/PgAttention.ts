@@ -86,7 +86,9 @@ const make = Effect.gen(function*() {
     keepCharge: ({ actor, line, reason, runId }) =>
       moved("drop a conflict", Sql.keepCharge, [text(runId), integer(line), text(actor), text(reason)]),
     endQuarantine: (chargeKey, { actor, reason }) =>
-      moved("end a quarantine", Sql.endQuarantine, [text(chargeKey), text(actor), text(reason)])
+      moved("end a quarantine", Sql.endQuarantine, [text(chargeKey), text(actor), text(reason)]),
+    hasten: (chargeKey, { actor, reason }) =>
+      moved("hasten a charge", Sql.hasten, [text(chargeKey), text(actor), text(reason)])
   })
 })
 

@@ -2,7 +2,7 @@
  * The event log on PostgreSQL (or PGlite), beside the tables of `PgLedger`. How places are given, and why none is ever
  * stepped over, is told in the migration that makes its tables (`0008_create_feed`).
  */
-import { ChargeKey, EventLog, EventLogUnavailable, FeedError, type FeedEvent, ReplayGap } from "@purser/core"
+import { ChargeKey, EventLog, EventLogUnavailable, FeedError, type FeedEvent, isAfter, ReplayGap } from "@purser/core"
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, StateColumn } from "./internal/chargeRow.ts"
@@ -79,13 +79,19 @@ const make = Effect.gen(function*() {
     advance: (limit) =>
       Effect.map(one("give places", Sql.advance, [integer(limit)], AdvanceRow), (row) => ({ ...headOf(row), more: row.more })),
     head: Effect.map(one("head", Sql.head, [text(null)], KnownRow), headOf),
-    read: Effect.fnUntraced(function*({ epoch, sequence }, limit) {
-      const rows = yield* query("read", Sql.read, [BigInt(sequence), integer(limit)], EventRow)
+    read: Effect.fnUntraced(function*(cursor, limit) {
+      const { epoch, sequence } = cursor
+      // With a mark from the event on that stands at the place itself, so that both are seen at one moment.
+      const before = cursor.event === undefined || sequence === 0 ? 0 : 1
+      const found = yield* query("read", Sql.read, [BigInt(sequence - before), integer(limit + before)], EventRow)
+      const events = found.map(eventOf)
+      const stands = events[0]?.sequence === sequence ? events.shift() : undefined
       // After the rows, so that a trim in between is not taken for the end of the log.
-      const { known, ...ends } = yield* one("read", Sql.head, [text(epoch)], KnownRow)
+      const { known: isOurs, ...ends } = yield* one("read", Sql.head, [text(epoch)], KnownRow)
       const { sequence: newest, trimmedTo } = headOf(ends)
-      const whole = rows.length === 0 ? sequence >= trimmedTo && sequence <= newest : Number(rows[0]!.sequence) === sequence + 1
-      if (known && whole) return rows.map(eventOf)
+      const known = isOurs && (stands === undefined || isAfter(cursor, stands))
+      const whole = events.length === 0 ? sequence >= trimmedTo && sequence <= newest : events[0]!.sequence === sequence + 1
+      if (known && whole) return events
       const why = known && sequence < trimmedTo ? "trimmed" : "other_history"
       return yield* new FeedError({ reason: new ReplayGap({ after: sequence, oldest: trimmedTo + 1, newest, why }) })
     }),

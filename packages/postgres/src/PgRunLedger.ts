@@ -2,7 +2,7 @@
  * The run book on PostgreSQL (or PGlite). `plan` is one transaction of set-based statements, so that a run of a million rows
  * is in the ledger entirely or not at all. Lines are paged by key, never by offset.
  */
-import { BillingPeriod, ChargeKey, type ChargeTerms, Currency, type DuplicateRows, type LedgerError, RunLedger, type RunRow } from "@purser/core"
+import { BillingPeriod, ChargeKey, type ChargeTerms, Currency, type DuplicateRows, type LedgerError, RunLedger, type RunRow, type UnpaidRow } from "@purser/core"
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows, requestFields, requestOf, StateColumn } from "./internal/chargeRow.ts"
@@ -64,10 +64,12 @@ const SummaryRow = Schema.Struct({
 const TermsRow = Schema.Struct({ charge_key: ChargeKey, amount_minor: Schema.BigInt, currency: Schema.String, stripe_customer_id: Schema.String, payment_method: NullText })
 const LastRow = Schema.Struct({ line: Schema.Int })
 const AddedRow = Schema.Struct({ added: Schema.BigInt })
-const KeyRow = Schema.Struct({ charge_key: ChargeKey })
+const UnpaidLine = Schema.Struct({ ...LineRow.fields, state: Schema.Literals(["declined", "rejected"]), attempt: Schema.Int })
 
 const rowOf = (row: typeof LineRow.Type): Effect.Effect<RunRow, Schema.SchemaError> =>
   Effect.map(requestOf(row, row.payment_method), (request) => ({ line: row.line, chargeKey: row.charge_key, request }))
+const unpaidOf = (row: typeof UnpaidLine.Type): Effect.Effect<UnpaidRow, Schema.SchemaError> =>
+  Effect.map(rowOf(row), (line) => ({ ...line, state: row.state, attempt: row.attempt }))
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -120,14 +122,16 @@ const make = Effect.gen(function*() {
 
   const lastLine = (runId: string) => Effect.map(query("find last line", Sql.lastLine, [text(runId)], LastRow, Effect.succeed), ([row]) => row?.line ?? 0)
 
-  /** Looks through as many lines as a page needs where nearly all are pending, and through more and more where few are. */
-  const pending = Effect.fnUntraced(function*(runId: string, afterLine: number, limit: number, throughLine: number): Effect.fn.Return<ReadonlyArray<RunRow>, LedgerError> {
+  /** A page of rows that are wanted. Looks through as many lines as it needs where nearly all are, and through more and more where few are. */
+  const paged = Effect.fnUntraced(function*<A>(
+    runId: string, afterLine: number, limit: number, throughLine: number, page: (lines: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<A>, LedgerError>
+  ): Effect.fn.Return<ReadonlyArray<A>, LedgerError> {
     const last = Math.min(throughLine, yield* lastLine(runId))
-    const found: Array<RunRow> = []
+    const found: Array<A> = []
     let lines = limit + Math.ceil(limit / 4)
     for (let after = afterLine; after < last && found.length < limit; lines = Math.min(2 * lines, Math.max(limit, linesMax))) {
       const through = Math.min(last, after + lines)
-      found.push(...yield* query("page pending rows", Sql.pending, [text(runId), integer(after), integer(limit - found.length), integer(through)], LineRow, rowOf))
+      found.push(...yield* page([text(runId), integer(after), integer(limit - found.length), integer(through)]))
       after = through
     }
     return found
@@ -178,7 +182,8 @@ const make = Effect.gen(function*() {
         Effect.tap(({ planned }) => Effect.andThen(forget(runId), analyzeGrown("charges", planned)))
       ),
     discard: (runId) => Effect.andThen(forget(runId), send("discard run", Sql.discard, [text(runId)])),
-    pending: (runId, afterLine, limit, throughLine = lineMax) => pending(runId, afterLine, limit, throughLine),
+    pending: (runId, afterLine, limit, throughLine = lineMax) =>
+      paged(runId, afterLine, limit, throughLine, (lines) => query("page pending rows", Sql.pending, lines, LineRow, rowOf)),
     report: (runId, afterLine, limit) =>
       query("report run", Sql.report, [text(runId), integer(afterLine), integer(limit)], ReportRow, (row) =>
         Effect.map(rowOf(row), (line) => ({
@@ -207,8 +212,8 @@ const make = Effect.gen(function*() {
           receivedMinor: BigInt(row.received_minor),
           settledBefore: Number(row.settled_before)
         })),
-    keysIn: (runId, states) =>
-      query("list keys of run", Sql.keysIn, [text(runId), texts(states)], KeyRow, (row) => Effect.succeed(row.charge_key)),
+    unpaid: (runId, states, afterLine, limit) =>
+      paged(runId, afterLine, limit, lineMax, (lines) => query("page unpaid rows", Sql.unpaid, [...lines, texts(states)], UnpaidLine, unpaidOf)),
     lastLine,
     absorb: (runId, unplannedRunId) =>
       Effect.map(Effect.andThen(forget(unplannedRunId), query("extend run", Sql.absorb, [text(runId), text(unplannedRunId)], AddedRow, Effect.succeed)), ([row]) => Number(row?.added ?? 0n)),

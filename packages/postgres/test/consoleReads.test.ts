@@ -192,12 +192,46 @@ describe.each(TestDatabase.layers)("what a console reads on %s", (_, database) =
         assert.isFalse(yield* attention.endQuarantine(nobody, { actor: "ada", reason: "x" }))
       }))
 
+    it.effect("what was handed back for later is due at once by a person's word, and what somebody has is not", () =>
+      Effect.gen(function*() {
+        const ledger = yield* Ledger
+        const attention = yield* Attention
+        const request = chargeFor("later", "2026-07")
+        const { chargeKey } = request
+        const by = { actor: "ada", reason: "the key is mended" }
+        const claim = yield* ledger.claim(request, "w1")
+        if (claim._tag !== "Claimed") return yield* Effect.die(claim)
+        assert.isFalse(yield* attention.hasten(chargeKey, by), "somebody has it")
+        assert.isTrue(yield* ledger.handBack(claim.charge.lease, 600_000, "it cannot be read"))
+        assert.strictEqual((yield* ledger.claim(request, "w2"))._tag, "InProgress")
+        assert.isTrue(yield* attention.hasten(chargeKey, by))
+        assert.strictEqual((yield* ledger.events(chargeKey)).at(-1)?.detail, "to be gone on with at once, by ada: the key is mended")
+        assert.isFalse(yield* attention.hasten(chargeKey, by), "it is due already")
+        const again = yield* ledger.claim(request, "w2")
+        if (again._tag !== "Claimed") return yield* Effect.die(again)
+        assert.isFalse(yield* attention.hasten(chargeKey, by), "somebody has it again")
+        yield* ledger.handBack(again.charge.lease, 600_000, "it cannot be read")
+        yield* ledger.quarantine(again.charge.lease, "amount is 1, not 500")
+        assert.isFalse(yield* attention.hasten(chargeKey, by), "a person has to look first")
+        assert.strictEqual((yield* ledger.claim(request, "w3"))._tag, "Quarantined")
+      }))
+
     it.effect("charges whose lease ran out wait with their last event, once the sweepers had their time", () =>
       Effect.gen(function*() {
         const attention = yield* Attention
+        const ledger = yield* Ledger
+        // Several lines, in pages of its own and in one that it shares.
+        const claim = yield* ledger.claim(chargeFor("handed", "2026-07"), "w1")
+        if (claim._tag !== "Claimed") return yield* Effect.die(claim)
+        yield* ledger.handBack(claim.charge.lease, 0, "once")
+        const taken = yield* ledger.takeExpired("w2", 1000)
+        yield* Effect.forEach(taken, ({ lease }) => ledger.handBack(lease, 0, `of ${lease.chargeKey}`), { concurrency: "unbounded" })
         yield* DatabaseClock.advance("5 minutes")
         const found = yield* attention.unresolved(60_000, 100)
         assert.isAbove(found.length, 0)
+        const last = yield* Effect.forEach(found, ({ chargeKey }) => Effect.map(ledger.events(chargeKey), (events) => events.at(-1)?.detail))
+        assert.deepStrictEqual(found.map(({ lastDetail }) => lastDetail), last)
+        assert.strictEqual(found.find(({ chargeKey }) => chargeKey === claim.charge.lease.chargeKey)?.lastDetail, `of ${claim.charge.lease.chargeKey}`)
         assert.isTrue(found.every(({ state, worker }) => state === "claimed" && worker !== null))
         assert.strictEqual((yield* attention.counts(100)).unresolved, found.length)
         assert.strictEqual((yield* attention.counts(2)).unresolved, 2)

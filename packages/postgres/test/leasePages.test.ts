@@ -8,7 +8,9 @@ import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Layer, Random } from "effect"
 import { SqlClient } from "effect/sql"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
+import { hasten } from "../src/internal/attentionSql.ts"
 import { handBack } from "../src/internal/ledgerBatches.ts"
+import { text } from "../src/internal/params.ts"
 import { turnAll } from "../src/internal/upkeep.ts"
 import { PgLedger } from "../src/PgLedger.ts"
 import { PgRunLedger } from "../src/PgRunLedger.ts"
@@ -87,6 +89,13 @@ for (const [name, database] of TestDatabase.layers) {
         yield* turn
         assert.isTrue(yield* ledger.extend(held))
         assert.notInclude((yield* ledger.takeExpired("s", 1000)).map((taken) => taken.lease.chargeKey), held.chargeKey)
+      }),
+      "a person's word about what was handed back for later": Effect.fnUntraced(function*({ lease: held }, ledger) {
+        yield* ledger.handBack(held, hourMs, "an outage")
+        yield* forget
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql.unsafe(hasten, [text(held.chargeKey), text("ada"), text("it is over")])
+        assert.isDefined(row)
       }),
       "an extension of what was handed back for later": Effect.fnUntraced(function*({ lease: held }, ledger) {
         yield* ledger.handBack(held, hourMs, "an outage")

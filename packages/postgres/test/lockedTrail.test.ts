@@ -7,13 +7,15 @@ import { type ChargeKey, type ChargeRequest, type ClaimedCharge, Declined, Event
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { hasten } from "../src/internal/attentionSql.ts"
 import { eventPageMax, newPage, same, withPage, writeEvents } from "../src/internal/eventPages.ts"
+import { text } from "../src/internal/params.ts"
 import { PgEventLog } from "../src/PgEventLog.ts"
 import { PgLedger } from "../src/PgLedger.ts"
 import { PgRunLedger } from "../src/PgRunLedger.ts"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
-import { untilWaiting, whileLocked } from "./support/inTurn.ts"
+import { inTurn, untilWaiting, whileLocked } from "./support/inTurn.ts"
 
 const stores = Layer.mergeAll(PgLedger.layer, PgRunLedger.layer, PgEventLog.layer).pipe(Layer.provideMerge(TestDatabase.layerPostgres))
 
@@ -108,6 +110,18 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("the trail at a lo
     yield* each(charges, decline)
     const reopen = Effect.flatMap(Ledger, (ledger) => ledger.reopen({ chargeKeys: requests.map(({ chargeKey }) => chargeKey), from: ["declined"], actor: "ada", reason: "again" }))
     inOrder(yield* meanwhile(requests, reopen), ["between", "reopened by ada: again"])
+  }))
+
+  it.effect("does not hasten what its late holder has settled while that waited", () => Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const request = chargeFor("hastened", "2026-05")
+    const charge = yield* claim(request)
+    yield* attach(charge)
+    yield* Effect.flatMap(Ledger, (ledger) => ledger.handBack(charge.lease, 600_000, "it cannot be read"))
+    const [, rows] = yield* inTurn("select 1 from purser.charges where charge_key = $1 for update", [request.chargeKey], pay(charge), sql.unsafe(hasten, [text(request.chargeKey), text("ada"), text("now")]))
+    assert.deepStrictEqual(rows, [])
+    assert.deepStrictEqual(yield* sql`select state, lease_until from purser.charges where charge_key = ${request.chargeKey}`, [{ state: "succeeded", lease_until: null }])
+    assert.strictEqual((yield* (yield* Ledger).events(request.chargeKey)).at(-1)?.to, "succeeded")
   }))
 
   it.effect("takes more leases that ran out than a page has lines, and all of them", () => Effect.gen(function*() {

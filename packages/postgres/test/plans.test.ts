@@ -95,6 +95,7 @@ const statements = Effect.gen(function*() {
     events: [Reads.events, [key]],
     termsOf: [Run.termsOf, [text("run"), keys]],
     pending: [Run.pending, [...page, integer(rows)]],
+    unpaid: [Run.unpaid, [...page, integer(rows), texts(["declined"])]],
     report: [Run.report, page]
   } satisfies Record<string, readonly [string, ReadonlyArray<unknown>]>)
 })

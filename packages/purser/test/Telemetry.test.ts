@@ -86,7 +86,7 @@ describe("gauges of the stores", () => {
     RunRegistry.layerMemory, SpendCap.layerMemory, ChargePause.layerMemory, Layer.succeed(Measures, true),
     Layer.succeed(Attention, {
       counts: () => Effect.succeed(counts), unresolved: () => nobody, quarantined: () => nobody, conflicts: () => nobody, conflictsOf: () => nobody,
-      keepCharge: () => Effect.succeed(false), endQuarantine: () => Effect.succeed(false)
+      keepCharge: () => Effect.succeed(false), endQuarantine: () => Effect.succeed(false), hasten: () => Effect.succeed(false)
     })
   )
 

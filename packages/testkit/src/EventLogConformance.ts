@@ -1,5 +1,5 @@
 /** What every `EventLog` must do together with its ledger: one order, without gaps, that never changes. */
-import { type ChargeKey, EventLog, type FeedEvent, Ledger, Principal } from "@purser/core"
+import { type ChargeKey, cursorAfter, cursorAt, EventLog, type FeedEvent, Ledger, Principal } from "@purser/core"
 import { assert, layer as testLayer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { chargeFor } from "./chargeFor.ts"
@@ -130,6 +130,38 @@ export const suite = <E>(name: string, layer: Layer.Layer<EventLog | Ledger, E>)
         assert.deepInclude(yield* reasonOf(log.read({ epoch: null, sequence: sequence + 1 }, 10)), { _tag: "ReplayGap", why: "other_history" })
       }))
 
+    it.effect("refuses a cursor at whose place another event stands than it says, whatever its epoch", () =>
+      Effect.gen(function*() {
+        const log = yield* EventLog
+        yield* log.beginEpoch("epoch-marks")
+        yield* pay("marks-a")
+        yield* pay("marks-b")
+        const { sequence } = yield* advanceAll()
+        const [other, stands, last] = yield* readAll(sequence - 3)
+        const cursor = cursorAfter(stands!, "epoch-marks")
+        assert.deepStrictEqual(cursor, {
+          epoch: "epoch-marks", sequence: sequence - 1, event: { chargeKey: stands!.chargeKey, chargeSequence: stands!.chargeSequence, atMs: stands!.atMs }
+        })
+        const mark = cursor.event!
+        assert.deepStrictEqual(yield* log.read(cursor, 10), [last!])
+        assert.deepStrictEqual(yield* log.read(cursor, 1), [last!])
+        assert.deepStrictEqual(yield* log.read({ ...cursor, epoch: null }, 10), [last!])
+        assert.deepStrictEqual(yield* log.read(cursorAfter(last!, null), 10), [])
+        // A reader may have kept whole milliseconds.
+        assert.deepStrictEqual(yield* log.read({ ...cursor, event: { ...mark, atMs: Math.floor(mark.atMs) } }, 10), [last!])
+        const foreign = { chargeKey: (yield* readAll(0))[0]!.chargeKey, chargeSequence: mark.chargeSequence + 1, atMs: mark.atMs + 1 }
+        for (const event of [{ ...mark, chargeKey: foreign.chargeKey }, { ...mark, chargeSequence: foreign.chargeSequence }, { ...mark, atMs: foreign.atMs }, cursorAfter(other!, null).event!]) {
+          for (const epoch of ["epoch-marks", null]) {
+            const refused = yield* reasonOf(log.read({ ...cursor, epoch, event }, 10))
+            assert.deepInclude(refused, { _tag: "ReplayGap", why: "other_history", after: sequence - 1, newest: sequence })
+          }
+        }
+        // At the end of the log too, where there is nothing to give yet.
+        assert.deepInclude(yield* reasonOf(log.read({ ...cursorAfter(last!, null), event: mark }, 10)), { _tag: "ReplayGap", why: "other_history" })
+        assert.deepStrictEqual(yield* cursorAt(log, sequence), cursorAfter(last!, null))
+        assert.deepStrictEqual(yield* cursorAt(log, 0), { epoch: null, sequence: 0 })
+      }))
+
     it.effect("fails with the gap when the next event was trimmed, and still has a snapshot", () =>
       Effect.gen(function*() {
         const log = yield* EventLog
@@ -141,6 +173,10 @@ export const suite = <E>(name: string, layer: Layer.Layer<EventLog | Ledger, E>)
         assert.deepStrictEqual(yield* log.trim(2), { sequence, trimmedTo: sequence - 2 })
         assert.deepStrictEqual(yield* log.trim(5), { sequence, trimmedTo: sequence - 2 })
         assert.deepStrictEqual((yield* readAll(sequence - 2)).map((event) => event.sequence), [sequence - 1, sequence])
+        // Trimmed exactly to its place: nothing stands there to compare with, and all that it is owed is there.
+        const unknowable = { epoch: null, sequence: sequence - 2, event: { chargeKey: key, chargeSequence: 99, atMs: 0 } }
+        assert.deepStrictEqual((yield* log.read(unknowable, 10)).map((event) => event.sequence), [sequence - 1, sequence])
+        assert.deepStrictEqual(yield* cursorAt(log, sequence - 2), { epoch: null, sequence: sequence - 2 })
         assert.deepStrictEqual(yield* reasonOf(log.read({ epoch: null, sequence: sequence - 3 }, 10)), {
           _tag: "ReplayGap", after: sequence - 3, oldest: sequence - 1, newest: sequence, why: "trimmed"
         })

@@ -293,8 +293,14 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunLedger | Ledger | S
           ["usd", "succeeded", 2, 2001n, 2001n, 1]
         ])
 
-        assert.deepStrictEqual(yield* book.keysIn("report", ["declined"]), [poor!.chargeKey])
-        assert.sameMembers([...yield* book.keysIn("report", ["declined", "rejected"])], [poor!.chargeKey, refused!.chargeKey])
+        const unpaid = (states: ReadonlyArray<"declined" | "rejected">, afterLine: number, limit: number) =>
+          Effect.map(book.unpaid("report", states, afterLine, limit), (rows) => rows.map(({ attempt, chargeKey, line, state }) => [line, chargeKey, state, attempt]))
+        const ended = [[4, poor!.chargeKey, "declined", 1], [5, refused!.chargeKey, "rejected", 1]]
+        assert.deepStrictEqual(yield* unpaid(["declined"], 0, 10), ended.slice(0, 1))
+        assert.deepStrictEqual(yield* unpaid(["declined", "rejected"], 0, 10), ended)
+        assert.deepStrictEqual(yield* unpaid(["declined", "rejected"], 0, 1), ended.slice(0, 1))
+        assert.deepStrictEqual(yield* unpaid(["declined", "rejected"], 4, 10), ended.slice(1))
+        assert.deepStrictEqual({ ...(yield* book.unpaid("report", ["declined"], 0, 10))[0]!.request }, { ...poor! })
         yield* ledger.reopen({ chargeKeys: [poor!.chargeKey], from: ["declined"], actor: "ada", reason: "new card" })
         assert.deepStrictEqual(linesOf(yield* book.pending("report", 0, 10)), [4, 6])
         yield* book.finish("report", "finished")

@@ -65,6 +65,7 @@ export const scriptedLog = (detailBytes = 0) => {
   return {
     log,
     state,
+    epochs,
     append: (count: number) => Effect.sync(() => void (state.last += count)),
     /** Forgets what came after a place, and has some more instead, before anybody looks. Epochs are known as before. */
     putBack: (to: number, more: number) => Effect.sync(() => void Object.assign(state, { last: to + more, placed: to + more, putBackTo: to, timesPutBack: state.timesPutBack + 1 }))

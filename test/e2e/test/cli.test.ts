@@ -145,6 +145,37 @@ describe("purser run", () => {
       yield* paidOnce(at, 5)
     }))
 
+  live("a declined charge for which there is no room any more stays declined at its attempt, whoever asks for the next one, and is named", (at) =>
+    Effect.gen(function*() {
+      at.write("bills.csv", csv(
+        "poor,2026-07,10.00,USD,cus_1,pm_card_visa_chargeDeclinedInsufficientFunds,base", "late,2026-07,5.00,USD,cus_2,pm_card_visa_chargeDeclinedInsufficientFunds,base",
+        "paid,2026-07,10.00,USD,cus_3,pm_1,base"
+      ))
+      at.write("others.csv", csv("other,2026-07,9.00,USD,cus_4,pm_2,base"))
+      ends(yield* at.purser(["run", "bills.csv", "--expected-total", "25.00", "--headroom", "1.00", "--json"]), 2, { succeeded: 1, declined: 2 })
+      ends(yield* at.purser(["run", "others.csv", "--json"]), 0)
+
+      const calls = yield* at.calls
+      const retried = yield* at.purser(["run", "bills.csv", "--retry", "declined", "--json", "--report", "report.csv"])
+      ends(retried, 2, { rows: 3, succeeded: 1, declined: 2, rejected: 0, unresolved: 0, alreadySettled: 2 })
+      assert.include(retried.stderr, "1 declined charges are tried again")
+      assert.include(retried.stderr, "line 2: poor 2026-07 base stays declined at attempt 1: 10.00 usd do not fit under the cap")
+      assert.notInclude(retried.stderr, "line 3:")
+      assert.include(retried.stderr, "2 of 3 rows are not paid. For 1 of them there was no room under the cap: nobody was asked again, and they stay as they were.")
+      assert.deepStrictEqual(at.report("report.csv").map(({ already_settled, customer_id, state }) => [customer_id, state, already_settled]), [
+        ["poor", "declined", "yes"], ["late", "declined", "no"], ["paid", "succeeded", "yes"]
+      ])
+      assert.isAbove(yield* at.calls, calls)
+      const standing = (name: string) => Effect.map(at.purser(["show", name, "2026-07", "--item", "base", "--json"]), ({ json }) => [json?.["state"], json?.["attempt"]])
+      assert.deepStrictEqual([yield* standing("poor"), yield* standing("late")], [["declined", 1], ["declined", 2]])
+
+      ends(yield* at.purser(["cap", "close", "2026-07", "--currency", "usd"]), 0)
+      const closed = yield* at.purser(["run", "bills.csv", "--retry", "declined", "--json"])
+      ends(closed, 2, { succeeded: 1, declined: 2, rejected: 0, alreadySettled: 3 })
+      assert.deepStrictEqual([yield* standing("poor"), yield* standing("late")], [["declined", 1], ["declined", 2]])
+      yield* paidOnce(at, 2)
+    }))
+
   live("reads another dialect in memory, and NDJSON from standard input with three workers", (at) =>
     Effect.gen(function*() {
       at.write("rechnungen.csv", [

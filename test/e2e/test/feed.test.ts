@@ -52,7 +52,7 @@ describe("the charge event feed", () => {
         const { stdout } = yield* reader.ended
         const before = eventsOf(stdout.slice(0, stdout.lastIndexOf("\n")))
         const last = before.at(-1)!
-        const again = yield* at.start(["events", "--after", String(last.sequence), "--epoch", last.epoch!, "--json"], env)
+        const again = yield* at.start(["events", "--after", String(last.sequence), "--epoch", last.epoch!, "--event", JSON.stringify(last), "--json"], env)
         const ended = yield* run.ended
         assert.deepStrictEqual([ended.code, ended.json?.["succeeded"]], [0, rows], ended.stderr)
         const whole = yield* history(at)
@@ -96,13 +96,20 @@ describe("the charge event feed", () => {
       Effect.gen(function*() {
         at.write("bills.csv", csv(...tens(8)))
         assert.strictEqual((yield* at.purser(["run", "bills.csv"])).code, 0)
-        const newest = (yield* history(at)).length
+        const told = yield* history(at)
+        const newest = told.length
         const env = { PURSER_FEED_ENDPOINT: yield* address, PURSER_FEED_REPLAY_ENDPOINT: yield* address, PURSER_FEED_POLL: "20 millis" }
         const publisher = yield* at.start(["feed", "--keep", "3"], env)
         yield* publisher.says("publishing the events")
         const trimmed: Effect.Effect<string> = Effect.flatMap(at.purser(["events", "--after", "1", "--once"], env), ({ code, stderr }) =>
           code === 0 ? trimmed : Effect.succeed(stderr))
         assert.include(yield* trimmed, `the events after 1 were trimmed: ${newest - 2} to ${newest} can be read`)
+        // Another event than the one at that place is one of another history.
+        const ends = yield* Effect.forEach([told.at(-1)!, told.at(-2)!, {}], (event) =>
+          Effect.map(at.purser(["events", "--after", String(newest), "--event", JSON.stringify(event), "--once"], env), ({ code, stderr }) => [code === 0, stderr] as const))
+        assert.deepStrictEqual(ends.map(([isFine]) => isFine), [true, false, false])
+        assert.include(ends[1]![1], `the events after ${newest} belong to another history`)
+        assert.include(ends[2]![1], "--event takes the JSON of an event")
         const anew = yield* at.purser(["events", "--after", "1", "--restart", "--once", "--json"], env)
         assert.strictEqual(anew.code, 0, anew.stderr)
         assert.deepStrictEqual(linesOf(anew.stdout).map(({ _tag, event }) => event?.to ?? _tag), ["Restarted", ...Array.from({ length: 8 }, () => "succeeded"), "Synced"])

@@ -46,7 +46,7 @@ const bookAndClient = Layer.effectContext(Effect.sync(() => {
     termsOf: () => Effect.succeed(new Map()),
     summary: () => Effect.sync(() =>
       all.length === 0 ? [] : planned ? [total("succeeded", settled), total("planned", all.length - settled)].filter(({ rows }) => rows > 0) : [total("staged", all.length)]),
-    keysIn: () => Effect.succeed([]),
+    unpaid: () => Effect.succeed([]),
     lastLine: () => Effect.sync(() => all.length),
     absorb: () => Effect.succeed(0),
     finish: () => Effect.void

@@ -1,5 +1,5 @@
 /** The feed that a program reads from the store beside it: what a worker does is what a reader sees, in order, once. */
-import { type ChargeRequest, ChargeGateway, EventFeed, EventLog, type FeedNotice, type FeedStart, Ledger, SpendCap } from "@purser/core"
+import { ChargeGateway, chargeKeyOf, type ChargeRequest, cursorAfter, EventFeed, EventLog, type FeedNotice, type FeedStart, Ledger, SpendCap } from "@purser/core"
 import { ChargeEventFeed, ChargePipeline } from "@purser/engine"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { assert, describe, it } from "@effect/vitest"
@@ -55,9 +55,10 @@ describe("ChargeEventFeed", () => {
       const whole = yield* follow({ _tag: "Beginning" })
       const history = yield* untilState(whole, "succeeded")
       const synced = yield* Queue.take(whole)
-      assert.deepStrictEqual(synced, { _tag: "Synced", cursor: { epoch: null, sequence: history.length } })
+      const [last] = yield* (yield* EventLog).read({ epoch: null, sequence: history.length - 1 }, 1)
+      assert.deepStrictEqual(synced, { _tag: "Synced", cursor: cursorAfter(last!, null) })
       const fresh = yield* follow({ _tag: "Now" })
-      yield* Queue.take(fresh)
+      assert.deepStrictEqual(yield* Queue.take(fresh), synced)
       const resumed = yield* follow({ _tag: "After", cursor: { epoch: null, sequence: history.length - 1 } })
       yield* pipeline.charge(chargeFor("second", "2026-07"))
       const later = yield* untilState(fresh, "succeeded")
@@ -72,5 +73,10 @@ describe("ChargeEventFeed", () => {
       const error = yield* Effect.flip(Stream.runDrain(feed.follow({ _tag: "After", cursor: { epoch: null, sequence: 7 } })))
       assert.deepInclude({ ...error.reason }, { _tag: "ReplayGap", after: 7, newest: 0 })
       assert.isFalse(error.isRetryable)
+      // Or when its place has an event again, and it is another one.
+      const ledger = yield* Ledger
+      yield* ledger.claim(chargeFor("other", "2026-07"), "w")
+      const other = { _tag: "After", cursor: { epoch: null, sequence: 1, event: { chargeKey: chargeKeyOf(chargeFor("mine", "2026-07")), chargeSequence: 1, atMs: 0 } } } as const
+      assert.deepInclude({ ...(yield* Effect.flip(Stream.runDrain(feed.follow(other)))).reason }, { _tag: "ReplayGap", after: 1, why: "other_history" })
     }).pipe(Effect.provide(app)), 30_000)
 })

@@ -39,6 +39,10 @@ export const eventsCommand = Command.make("events", {
   ),
   after: Flag.Int("after").pipe(Flag.withDescription("Begin after the event of this place instead"), Flag.optional),
   epoch: Flag.String("epoch").pipe(Flag.withDescription("With --after: the epoch that named the place, so that another history is noticed"), Flag.optional),
+  event: Flag.String("event").pipe(
+    Flag.withDescription("With --after: the event of that place, as --json printed it; tells another history also where the epoch began before it"),
+    Flag.optional
+  ),
   once: Flag.Boolean("once").pipe(Flag.withDescription("End when everything up to now was shown"), Flag.withDefault(false)),
   restart: Flag.Boolean("restart").pipe(Flag.withDescription("When events were trimmed, begin anew with a snapshot instead of failing"), Flag.withDefault(false)),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print one JSON object a line"), Flag.withDefault(false))
@@ -49,7 +53,8 @@ export const eventsCommand = Command.make("events", {
     endpoint: Option.getOrUndefined(given.endpoint),
     replayEndpoint: Option.getOrUndefined(given.replayEndpoint),
     after: Option.getOrUndefined(given.after),
-    epoch: Option.getOrUndefined(given.epoch)
+    epoch: Option.getOrUndefined(given.epoch),
+    event: Option.getOrUndefined(given.event)
   })
 })).pipe(
   Command.withDescription("Show what happens to charges: each event once, in order"),

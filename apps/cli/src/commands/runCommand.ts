@@ -76,7 +76,7 @@ const flags = {
     Flag.withDefault("refuse")
   ),
   retry: Flag.Literals("retry", ["declined", "rejected"]).pipe(
-    Flag.withDescription("Try charges of this file again that were declined or rejected; may be repeated"),
+    Flag.withDescription("Try charges of this file again that were declined or rejected, if there is room under the cap; may be repeated"),
     Flag.atLeast(0)
   ),
   actor: actorFlag,

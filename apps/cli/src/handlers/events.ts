@@ -1,9 +1,9 @@
 /** `purser events`: shows the charge event feed, from a publisher or from the own database. */
-import { type Currency, EventFeed, type FeedEvent, type FeedNotice, type FeedStart, Money } from "@purser/core"
+import { type Currency, EventFeed, type FeedEvent, FeedMark, type FeedNotice, type FeedStart, Money } from "@purser/core"
 import { ChargeEventFeed } from "@purser/engine"
 import { Stores } from "@purser/purser"
 import { ZmqEventFeed } from "@purser/transport-zeromq"
-import { DateTime, Effect, Layer, Stream } from "effect"
+import { DateTime, Effect, Layer, Schema, Stream } from "effect"
 import { refused } from "../CommandFailed.ts"
 import { serving } from "../launch.ts"
 import { note, out } from "../ui/Output.ts"
@@ -16,15 +16,22 @@ export interface EventsOptions {
   readonly from: "snapshot" | "beginning" | "now"
   readonly after: number | undefined
   readonly epoch: string | undefined
+  readonly event: string | undefined
   readonly once: boolean
   readonly restart: boolean
   readonly json: boolean
 }
 
-const startOf = ({ after, epoch, from }: EventsOptions): FeedStart =>
-  after !== undefined
-    ? { _tag: "After", cursor: { epoch: epoch ?? null, sequence: after } }
+/** What `--event` says; the rest of an event is left out. */
+const markOf = (text: string) =>
+  Effect.mapError(Schema.decodeUnknownEffect(Schema.fromJsonString(FeedMark))(text), () => refused("--event takes the JSON of an event, with its chargeKey, chargeSequence and atMs"))
+
+const startOf = Effect.fnUntraced(function*({ after, epoch, event, from }: EventsOptions) {
+  const start: FeedStart = after !== undefined
+    ? { _tag: "After", cursor: { epoch: epoch ?? null, sequence: after, ...(event === undefined ? {} : { event: yield* markOf(event) }) } }
     : { _tag: from === "snapshot" ? "Snapshot" : from === "beginning" ? "Beginning" : "Now" }
+  return start
+})
 
 const line = (event: FeedEvent): string => {
   const who = `${event.customerId} ${event.billingPeriod}${event.item === null ? "" : ` ${event.item}`}`
@@ -89,7 +96,7 @@ export const events = (options: EventsOptions) => {
   const feed: Layer.Layer<EventFeed, Layer.Error<typeof local> | Layer.Error<ReturnType<typeof remote>>> = options.local ? local : remote(options)
   return Effect.gen(function*() {
     const { follow } = yield* EventFeed
-    const shown = Stream.tap(follow(startOf(options)), (notice) => show(notice, options.json))
+    const shown = Stream.tap(follow(yield* startOf(options)), (notice) => show(notice, options.json))
     return yield* options.once ? Stream.runDrain(upToNow(shown)) : serving(Stream.runDrain(shown))
   }).pipe(Effect.provide(feed))
 }

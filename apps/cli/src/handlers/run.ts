@@ -1,7 +1,7 @@
 /** `purser run FILE`: reads, checks, plans, dispatches and accounts for every row of a billing file. */
-import { type CapReport, type ChargeKey, ChargePause, DeadLetters, Ledger, type Pause, RunLedger, type RunRecord, type RunStateTotal, SpendCap } from "@purser/core"
+import { type CapReport, type ChargeKey, ChargePause, DeadLetters, type Pause, RunLedger, type RunRecord, type RunStateTotal, SpendCap } from "@purser/core"
 import {
-  BillingRun, ChargePipeline, ChargeWorker, CommandRun, type CommandRunNews, type DispatchError, newRunId, noProgress, openRows, PipelineOptions, type PlanReport, type RunProgress, Sweeper
+  BillingRun, ChargePipeline, ChargeWorker, CommandRun, type CommandRunNews, type DispatchError, newRunId, noProgress, openRows, PipelineOptions, type PlanReport, retryRows, type RunProgress, Sweeper
 } from "@purser/engine"
 import { Stores, Telemetry, transports } from "@purser/purser"
 import { StripeGateway } from "@purser/stripe"
@@ -14,6 +14,7 @@ import { fileDigest } from "./fileDigest.ts"
 import { beating, oneName } from "./oneName.ts"
 import { pauseText, waitIfPaused } from "./pause.ts"
 import { planFile, type RunOptions } from "./planFile.ts"
+import { noRoomNotes, noRoomText } from "./noRoom.ts"
 import { isProcessGone, thisProcess } from "./processGone.ts"
 import { writeReport } from "./reportFile.ts"
 import { type InputNotes, noNotes } from "./runInput.ts"
@@ -34,6 +35,8 @@ interface Account {
   readonly caps: ReadonlyArray<CapReport>
   /** Charges that were settled before this run and tried again by it. */
   readonly retried: ReadonlySet<ChargeKey>
+  /** Charges that were to be tried again, and stand as they stood. */
+  readonly withoutRoom: number
   readonly lastError: string | undefined
   /** Why the run was canceled, where it was. */
   readonly canceled: string | null
@@ -41,7 +44,7 @@ interface Account {
   readonly givenUp: DispatchError | undefined
 }
 
-const account = Effect.fnUntraced(function*(options: RunOptions, { canceled, caps, expectedRows, givenUp, lastError, notes, retried, runId, summary }: Account) {
+const account = Effect.fnUntraced(function*(options: RunOptions, { canceled, caps, expectedRows, givenUp, lastError, notes, retried, runId, summary, withoutRoom }: Account) {
   const counts = countsOf(summary, notes.refusedRows, retried.size)
   if (counts.conflict > 0) yield* showConflicts(runId)
   // Before the machine's line, which is the last one; a report that fails takes nothing from the account.
@@ -74,7 +77,7 @@ const account = Effect.fnUntraced(function*(options: RunOptions, { canceled, cap
     const cause = counts.unresolved === 0
       ? ""
       : lastError === undefined ? " No worker has answered for as long as the run waits." : ` The last error was: ${lastError}`
-    return yield* new CommandFailed({ text: `${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid.${open}${cause}`, status })
+    return yield* new CommandFailed({ text: `${counts.rows - counts.succeeded} of ${counts.rows} rows are not paid.${noRoomText(withoutRoom)}${open}${cause}`, status })
   }
 })
 
@@ -101,12 +104,17 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   const book = yield* RunLedger
   const cap = yield* SpendCap
   const pause = yield* ChargePause
-  const retried = new Set<ChargeKey>()
+  let retried: ReadonlySet<ChargeKey> = new Set()
+  let withoutRoom = 0
   if (options.retry.length > 0) {
-    const chargeKeys = yield* book.keysIn(id, options.retry)
-    const reopened = yield* (yield* Ledger).reopen({ chargeKeys, from: options.retry, actor: options.actor, reason: `purser run --retry, run ${id}` })
-    for (const chargeKey of chargeKeys) retried.add(chargeKey)
-    yield* note(`${reopened} ${options.retry.join(" and ")} charges are tried again`)
+    const noRoom = noRoomNotes()
+    const again = yield* retryRows({
+      runId: id, states: options.retry, actor: options.actor, reason: `purser run --retry, run ${id}`, onNoRoom: noRoom.told
+    })
+    retried = again.retried
+    withoutRoom = again.withoutRoom
+    yield* note(`${again.moved} ${options.retry.join(" and ")} charges are tried again`)
+    yield* noRoom.summary(withoutRoom)
   }
   yield* note(`run ${id}: ${plan.planned} charges planned, ${plan.present} known already`)
   const progress = yield* Ref.make<RunProgress>(noProgress)
@@ -136,7 +144,7 @@ const charge = Effect.fnUntraced(function*(options: RunOptions, { id, notes, pla
   )
   const caps = yield* capsOfRun
   const { lastError } = yield* Ref.get(progress)
-  yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, lastError, canceled, givenUp })
+  yield* account(options, { runId: id, summary, notes, expectedRows: plan.rows + notes.refusedRows, caps, retried, withoutRoom, lastError, canceled, givenUp })
 })
 
 /** `startWorkers` is called once there is something to dispatch: until then nothing in this process talks to Stripe. */

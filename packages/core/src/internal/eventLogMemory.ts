@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type { ChargeKey } from "../ChargeKey.ts"
 import type { EventLog, LogHead } from "../EventLog.ts"
 import { FeedError, ReplayGap } from "../FeedError.ts"
-import type { FeedEvent } from "../FeedEvent.ts"
+import { type FeedEvent, isAfter } from "../FeedEvent.ts"
 import { Ledger } from "../Ledger.ts"
 import { type MemoryRow, memoryRows } from "./ledgerMemory.ts"
 
@@ -56,9 +56,11 @@ export const makeEventLogMemory: Effect.Effect<EventLog["Service"], never, Ledge
         }
         return { ...head(), more: found.length > limit }
       }),
-    read: ({ epoch, sequence }, limit) =>
+    read: (cursor, limit) =>
       Effect.suspend(() => {
-        const known = epoch === null || epochs.has(epoch)
+        const { epoch, sequence } = cursor
+        const stands = sequence > trimmedTo ? log[sequence - 1] : undefined
+        const known = (epoch === null || epochs.has(epoch)) && (stands === undefined || isAfter(cursor, stands))
         if (known && sequence >= trimmedTo && sequence <= log.length) return Effect.succeed(log.slice(sequence, sequence + limit))
         const why = known && sequence < trimmedTo ? "trimmed" : "other_history"
         return Effect.fail(new FeedError({ reason: new ReplayGap({ after: sequence, oldest: trimmedTo + 1, newest: log.length, why }) }))

@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import type { ChargeKey } from "../ChargeKey.ts"
 import { chargeTerms } from "../ChargeRequest.ts"
 import { Ledger } from "../Ledger.ts"
-import type { DuplicateRows, RunLedger, RunRow, RunRowReport, RunStateTotal, RunTotal } from "../RunLedger.ts"
+import type { DuplicateRows, RunLedger, RunRow, RunRowReport, RunStateTotal, RunTotal, UnpaidRow } from "../RunLedger.ts"
 import { memoryRows, plannedRow, sameTerms } from "./ledgerMemory.ts"
 
 interface Run {
@@ -123,8 +123,13 @@ export const makeRunLedgerMemory: Effect.Effect<RunLedger["Service"], never, Led
           settledBefore: rows.filter((row) => row.settledBefore).length
         }))
       }),
-    keysIn: (runId, states) =>
-      Effect.sync(() => reports(runId).filter((row) => states.some((state) => state === row.state)).map((row) => row.chargeKey)),
+    unpaid: (runId, states, afterLine, limit) =>
+      Effect.sync(() =>
+        reports(runId).filter(({ line }) => line > afterLine).flatMap(({ chargeKey, line, request, state: now }): ReadonlyArray<UnpaidRow> => {
+          const state = states.find((one) => one === now)
+          return state === undefined ? [] : [{ line, chargeKey, request, state, attempt: charges.get(chargeKey)!.attempt }]
+        }).slice(0, limit)
+      ),
     lastLine: (runId) => Effect.sync(() => run(runId).rows.reduce((last, { line }) => Math.max(last, line), 0)),
     absorb: (runId, unplannedRunId) =>
       Effect.sync(() => {

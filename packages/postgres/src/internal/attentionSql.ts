@@ -19,10 +19,10 @@ export const counts = `select ${upTo(lost("$2::float8 * interval '1 millisecond'
   ${upTo("purser.dead_letters")} as dead_letters,
   ${upTo("purser.unknown_objects o where o.resolved_at is null")} as unknown_objects`
 
-/** grace in ms, limit */
-export const unresolved = `select ${lineColumns}, ${epochMs("c.lease_until")} as since_ms, c.lease_worker as worker, e.detail as last_detail
+/** grace in ms, limit. Of a charge's trail the last page alone is opened, which has its last line: one that nobody can decide comes to thousands. */
+export const unresolved = `select ${lineColumns}, ${epochMs("c.lease_until")} as since_ms, coalesce(c.lease_worker, e.worker) as worker, e.detail as last_detail
 from (select c.* from ${lost("$1::float8 * interval '1 millisecond'")} order by c.lease_until limit $2::integer) c
-left join lateral (select v.detail from purser.events_of(c.charge_key) v order by v.seq desc limit 1) e on true
+left join lateral purser.event_in(c.event_pages[cardinality(c.event_pages)], c.charge_key) e on true
 order by c.lease_until`
 
 /** after key, limit */
@@ -106,5 +106,22 @@ u as (
   returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, t.now
 ),
 e as (${writeEvent("'quarantine ended by ' || $2::text || ': ' || $3::text")}),
+g as (${writePage("u")})
+select charge_key from u`
+
+/** key, actor, reason. What was handed back for later is due at once; what somebody has is left to them. */
+export const hasten = `with t as materialized (select purser.now() as now),
+f as materialized (
+  select c.charge_key from purser.charges c
+  where c.charge_key = $1::text and c.lease_worker is null and c.lease_until > (select now from t)
+  for update
+),
+${newPageAfter("f")},
+u as (
+  update purser.charges c set lease_until = t.now, event_seq = c.event_seq + 1, event_pages = ${withPage}, updated_at = t.now
+  from f, t where c.charge_key = f.charge_key
+  returning c.charge_key, c.event_seq, c.state, c.attempt, c.lease_until, t.now
+),
+e as (${writeEvent("'to be gone on with at once, by ' || $2::text || ': ' || $3::text")}),
 g as (${writePage("u")})
 select charge_key from u`

@@ -64,22 +64,19 @@ const open = (file: string): Connection => {
 const patienceMs = 250
 
 /** Node's recursive way goes round for ever where a folder is there and takes none, as those of /proc. */
-const makeFolder = (path: string): void => {
-  if (Fs.existsSync(path)) return
-  makeFolder(Path.dirname(path))
-  try {
-    Fs.mkdirSync(path)
-  } catch (cause) {
+const makeFolder = (path: string): Effect.Effect<void, unknown> =>
+  Effect.suspend(() => {
+    if (Fs.existsSync(path)) return Effect.void
+    const made = Effect.try({ try: () => Fs.mkdirSync(path), catch: (cause) => cause })
     // Somebody else may have made it meanwhile.
-    if (!Fs.existsSync(path)) throw cause
-  }
-}
+    return Effect.andThen(makeFolder(Path.dirname(path)), Effect.catchIf(made, () => Fs.existsSync(path), () => Effect.void))
+  })
 
 /** Holds the lock of `directory` (made if absent) under `name` until the scope closes; fails if it is held. */
 export const acquireDirectoryLock = Effect.fnUntraced(function*(directory: string, name: string) {
   const ownerFile = Path.join(directory, `${name}.owner.json`)
   const failed = (cause: unknown) => new LockFailed({ detail: detailOf(cause) })
-  yield* Effect.try({ try: () => makeFolder(Path.resolve(directory)), catch: failed })
+  yield* Effect.mapError(makeFolder(Path.resolve(directory)), failed)
   // A connection that was refused keeps its shared lock until it is closed, so that each try has its own.
   const tried = Effect.flatMap(
     Effect.try({ try: () => open(Path.join(directory, `${name}.lock`)), catch: failed }),

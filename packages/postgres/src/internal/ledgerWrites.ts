@@ -335,12 +335,13 @@ select charge_key from u`
 /** keys, attempts. Marked stays what somebody has taken room for since its release: room that is seen, or not yet; `purser.reserve` writes the row, so that its version is another one. */
 export const markReleased = `with
 i as materialized (select * from unnest($1::text[], $2::integer[]) as i(charge_key, attempt) order by charge_key),
-f as materialized (select i.*, c.version from i cross join lateral (
-  select c.xmin as version from purser.charges c where c.charge_key = i.charge_key and c.attempt = i.attempt and c.release_due offset 0) c),
+f as materialized (
+  select i.*, c.version from i
+  cross join lateral (select c.xmin as version from purser.charges c where c.charge_key = i.charge_key and c.attempt = i.attempt and c.release_due offset 0) c
+  left join lateral (select true as taken from purser.cap_reservations r where r.charge_key = i.charge_key and r.attempt <= i.attempt offset 0) r on true where r.taken is null
+),
 u as (
-  update purser.charges c set release_due = false from f
-  where c.charge_key = f.charge_key and c.xmin = f.version
-    and not exists (select 1 from purser.cap_reservations r where r.charge_key = f.charge_key and r.attempt <= f.attempt)
+  update purser.charges c set release_due = false from f where c.charge_key = f.charge_key and c.xmin = f.version
   returning c.charge_key
 )
 select charge_key from u`

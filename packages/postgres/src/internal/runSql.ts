@@ -144,12 +144,11 @@ export const summary = `select r.currency, ${stateOf} as state, count(*) as rows
 from purser.run_rows r left join purser.charges c on c.charge_key = r.charge_key and ${planned}
 where r.run_id = $1::text group by 1, 2 order by 1, 2`
 
-/** run, states */
-export const keysIn = `select charge_key from (
-  select distinct on (r.charge_key) r.charge_key, r.line from purser.run_rows r join purser.charges c on c.charge_key = r.charge_key
-  where r.run_id = $1::text and ${planned} and c.state = any($2::text[]) and c.quarantine is null and not (${conflict})
-  order by r.charge_key, r.line
-) k order by line`
+/** run, after line, limit, through line, states. The lines as in `pending`. */
+export const unpaid = `select ${rowTerms}, c.state, c.attempt
+from purser.run_rows r ${probe("join")}
+where r.run_id = $1::text and r.line > $2::integer and r.line <= $4::integer and c.state = any($5::text[]) and c.quarantine is null and not (${conflict})
+order by r.line limit $3::integer`
 
 /** run */
 export const lastLine = `select coalesce(max(line), 0) as line from purser.run_rows where run_id = $1::text`

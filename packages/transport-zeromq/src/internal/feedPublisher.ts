@@ -53,7 +53,7 @@ export const makeFeedPublisher = Effect.fnUntraced(function*(
     placed = head.sequence
     more = head.more
   }
-  // What was published last.
+  // What was published last, in this epoch.
   let cursor: FeedCursor = yield* cursorAt(log, placed)
   let saidAtMs = 0
   const replay = yield* serveReplay({ zmq, endpoints: replayEndpoints, settings, present: () => ({ ...cursor, epoch }) })
@@ -84,7 +84,7 @@ export const makeFeedPublisher = Effect.fnUntraced(function*(
   const publishTo = Effect.fnUntraced(function*(sequence: number) {
     if (sequence < cursor.sequence) return yield* beginAnew
     while (cursor.sequence < sequence) {
-      const events = yield* log.read(cursor, Math.min(pageMax, sequence - cursor.sequence))
+      const events = yield* log.read({ ...cursor, epoch }, Math.min(pageMax, sequence - cursor.sequence))
       for (const part of inFrames(events)) {
         yield* say({ verb: verbs.event, body: { v: 1, epoch, after: cursor.sequence, events: part } })
         cursor = cursorAfter(part[part.length - 1]!, null)

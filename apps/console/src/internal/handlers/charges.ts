@@ -54,5 +54,6 @@ export const layer = HttpApiBuilder.group(ConsoleApi, "charges", Effect.fnUntrac
       perform({ act: "retry", subject: params.chargeKey, reason, ...(paymentMethod === undefined ? {} : { detail: `with ${paymentMethod}` }) }, (actor) =>
         Option.isNone(desk) ? Effect.fail(noDesk) : desk.value.retry(params.chargeKey, { actor, reason }, paymentMethod)))
     .handle("resume", ({ params, payload: { reason } }) =>
-      perform({ act: "go on", subject: params.chargeKey, reason }, () => Option.isNone(desk) ? Effect.fail(noDesk) : desk.value.resume(params.chargeKey)))
+      perform({ act: "go on", subject: params.chargeKey, reason }, (actor) =>
+        Option.isNone(desk) ? Effect.fail(noDesk) : desk.value.resume(params.chargeKey, { actor, reason })))
 }))
