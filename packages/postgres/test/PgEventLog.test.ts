@@ -42,6 +42,17 @@ const bounds = Effect.gen(function*() {
   return row!
 })
 
+/** Gives places until none is left open. Transactions of other tests on the server keep the window open for as long as they run. */
+const untilPassed = Effect.gen(function*() {
+  const [sql, log] = [yield* SqlClient.SqlClient, yield* EventLog]
+  for (;;) {
+    yield* log.advance(1000)
+    const { high, low } = yield* bounds
+    if (low === high) return
+    yield* sql.unsafe("select pg_sleep(0.02)")
+  }
+})
+
 // On PGlite transactions queue for the one backend: nothing overtakes a transaction that is open.
 layer(Layer.provideMerge(stores, TestDatabase.layerPostgres), { timeout: 120_000 })("the order of events on postgres", (it) => {
   it.effect("has a place for what commits later under a lower number, and waits for nobody", () =>
@@ -75,9 +86,7 @@ layer(Layer.provideMerge(stores, TestDatabase.layerPostgres), { timeout: 120_000
       const events = yield* log.read({ epoch: null, sequence: before }, 10)
       assert.deepStrictEqual(events.map(({ customerId }) => customerId), ["quick", "slow"])
       // Nobody runs any more: the hole of what was rolled back is passed.
-      for (let n = 0; n < 3; n++) yield* log.advance(1000)
-      const { high, low } = yield* bounds
-      assert.strictEqual(low, high)
+      yield* untilPassed
     }))
 
   it.effect("goes on after the database was restored at another server", () =>
@@ -88,10 +97,8 @@ layer(Layer.provideMerge(stores, TestDatabase.layerPostgres), { timeout: 120_000
       // As a dump brings it along: an id that this server has not reached.
       yield* sql.unsafe("update purser.feed_head set bound = '9000000000000'::xid8, mark = high, low = 0")
       yield* insertCharge("restored")
-      for (let n = 0; n < 3; n++) yield* log.advance(1000)
+      yield* untilPassed
       assert.strictEqual((yield* log.head).sequence, before + 1)
-      const { high, low } = yield* bounds
-      assert.strictEqual(low, high)
     }))
 
   it.effect("refuses to give places in a transaction that has begun to write", () =>

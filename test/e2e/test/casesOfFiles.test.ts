@@ -151,4 +151,20 @@ describe("cases: files", () => {
       assert.include(ended.stderr, "line 3, column billing_period (2): \"2026-02-29/2026-03-28\"")
       assert.deepStrictEqual((yield* at.paid).map(({ billingPeriod }) => billingPeriod).toSorted(), ["2026-01-31/2026-02-27", "2028-02-29/2028-03-28"])
     }))
+
+  live("bad rows and rows that are one charge are told together, each by its file and line", (at) =>
+    Effect.gen(function*() {
+      at.write("both.csv", csv(row("acme", "12.50", "2026-07"), row("beta", "ten", "2026-07"), row("acme", "13.00", "2026-07"), row("beta", "9.00", "2026-07")))
+      const bad = "both.csv: line 3, column amount"
+      const doubled = "both.csv: lines 2 and 4 are one charge: customer \"acme\", period 2026-07, item \"base\""
+      const refused = yield* at.purser(["run", "both.csv", "--json"])
+      yield* refuses(at, refused, bad, "1 row is refused", `\n${doubled}\n`, "1 charge stands in more than one row")
+      // Those are not bad rows that can be left out.
+      const left = yield* at.purser(["run", "both.csv", "--json", "--skip-invalid"])
+      yield* refuses(at, left, doubled)
+      assert.notInclude(left.stderr, "1 row is refused")
+      at.write("bad.csv", csv(row("beta", "ten", "2026-07")))
+      yield* refuses(at, yield* at.purser(["run", "bad.csv", "--json"]), "bad.csv: line 2, column amount", "1 row is refused; nothing was charged")
+      assert.deepStrictEqual(yield* charged(at), [])
+    }))
 })

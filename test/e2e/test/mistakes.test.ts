@@ -2,7 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { StripeSim } from "@purser/stripe-sim"
 import { Effect, type Scope } from "effect"
-import { readFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { lstatSync, readdirSync, readFileSync, symlinkSync } from "node:fs"
+import { readFile, writeFile } from "node:fs/promises"
 import { csv, type Desk, desk, tens } from "../src/Desk.ts"
 
 const live = (title: string, test: (at: Desk) => Effect.Effect<void, unknown, Scope.Scope>) =>
@@ -20,6 +22,36 @@ describe("mistakes", () => {
       }
       assert.strictEqual(readFileSync(bill, "utf8"), text)
       assert.strictEqual(yield* at.calls, 0)
+    }))
+
+  live("a bill that is named like an unfinished report is read, charged and left", (at) =>
+    Effect.gen(function*() {
+      const text = csv(...tens(2))
+      at.write("july.csv.partial", text)
+      const run = yield* at.purser(["run", "july.csv.partial", "--format", "csv", "--json", "--report", "july.csv"])
+      assert.deepStrictEqual([run.code, run.json?.["succeeded"]], [0, 2], run.stderr)
+      assert.strictEqual(readFileSync(at.pathOf("july.csv.partial"), "utf8"), text)
+      assert.deepStrictEqual(at.report("july.csv").map(({ state }) => state), ["succeeded", "succeeded"])
+      assert.deepStrictEqual(readdirSync(at.folder).filter((name) => name.startsWith("july")).toSorted(), ["july.csv", "july.csv.partial"])
+    }))
+
+  live("bills come through pipes and standard input, and a report goes into a pipe or through a link", (at) =>
+    Effect.gen(function*() {
+      const text = csv(...tens(2))
+      execFileSync("mkfifo", [at.pathOf("bills"), at.pathOf("report")])
+      symlinkSync("later.csv", at.pathOf("link"))
+      const reading = readFile(at.pathOf("report"), "utf8")
+      const run = yield* at.start(["run", "bills", "--json", "--report", "report"])
+      yield* run.meanwhile(Effect.promise(() => writeFile(at.pathOf("bills"), text)))
+      const ended = yield* run.ended
+      assert.deepStrictEqual([ended.code, ended.json?.["succeeded"]], [0, 2], ended.stderr)
+      assert.strictEqual((yield* Effect.promise(() => reading)).split("\n").length, 4)
+      assert.isTrue(lstatSync(at.pathOf("report")).isFIFO())
+      // A socket here, as under every program that starts others by Node.
+      const again = yield* at.purser(["run", "/dev/stdin", "--json", "--report", "link"], {}, text)
+      assert.deepStrictEqual([again.code, again.json?.["alreadySettled"]], [0, 2], again.stderr)
+      assert.isTrue(lstatSync(at.pathOf("link")).isSymbolicLink())
+      assert.strictEqual(at.report("later.csv").length, 2)
     }))
 
   live("nobody answers: the run ends when its patience does, says so, and goes on later", (at) =>

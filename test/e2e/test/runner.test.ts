@@ -66,6 +66,8 @@ describe("a runner", () => {
         yield* exactlyOnce(desk, 60)
         const unread = yield* desk.purser(["runs", "extend", "first.csv", "--file", more], once)
         assert.deepStrictEqual([unread.code, unread.stderr.includes("purser run FILE --detach --name first.csv")], [1, true], unread.stderr)
+        const piped = yield* desk.purser(["run", "-", "--detach", "--name", "first.csv", "--json"], once, csv(...tens(61)))
+        assert.deepStrictEqual([piped.code, /1 of these rows is late .*read a second time to be planned, which standard input cannot be/.test(piped.stderr)], [1, true], piped.stderr)
         const late = yield* extend()
         assert.deepStrictEqual([late.code, late.json?.["late"], late.json?.["round"]], [0, 1, 2], late.stderr)
         yield* until(desk, "first.csv", ({ round, state }) => round === 2 && state === "finished")

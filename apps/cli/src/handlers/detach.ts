@@ -6,6 +6,7 @@ import { PgWorkerBook } from "@purser/postgres"
 import { Effect, Layer } from "effect"
 import { refused } from "../CommandFailed.ts"
 import { out } from "../ui/Output.ts"
+import { isReadOnce } from "./fileDigest.ts"
 import { planFile, rowsOfFile, type RunOptions } from "./planFile.ts"
 import { noNotes } from "./runInput.ts"
 import { noteUnattended } from "./unattended.ts"
@@ -30,6 +31,9 @@ const again = Effect.fnUntraced(function*(options: RunOptions, run: RunRecord) {
   const lateText = `${late.length} of these rows ${late.length === 1 ? "is" : "are"} late for run ${name} (the first on line ${late[0]!})`
   if (run.definition !== stagedDefinition) return yield* refused(`${lateText}, which reads its own source: purser runs extend ${name}, or another --name`)
   if (!isRunOver(state)) return yield* refused(`${lateText}, which is ${state}: it takes them once it is over, by the same command; nothing was planned`)
+  if (yield* isReadOnce(options.file)) {
+    return yield* refused(`${lateText}, and are read a second time to be planned, which ${options.file === "-" ? "standard input" : options.file} cannot be: name a regular file; nothing was planned`)
+  }
   const notes = noNotes()
   const plan = yield* planFile(options, `${runId}/${run.round + 1}`, notes, runId)
   const extended = yield* (yield* Runs).extend({ run: runId, actor: options.actor })
@@ -51,6 +55,9 @@ export const detach = (options: RunOptions, name: string, atEnd: { readonly reco
       name, definition: stagedDefinition, params: { file: options.file }, actor: options.actor, plannedAs: id, options: { concurrency: options.concurrency, ...atEnd }
     })
     // Somebody else gave the name while these rows were planned.
+    if (!isNew && (yield* isReadOnce(options.file))) {
+      return yield* refused(`run ${name} was started by somebody else meanwhile: run the same command again to hold these rows against it; nothing was started`)
+    }
     if (!isNew) return yield* again(options, run)
     yield* options.json
       ? out(JSON.stringify({ runId: run.runId, name, state: run.state, isNew, rows: plan.rows, refused: notes.refusedRows }))

@@ -11,7 +11,7 @@ import { Tty } from "../ui/Tty.ts"
 import { decideCaps, type ExpectedTotal } from "./expectedTotals.ts"
 import { comparison, lastBilled } from "./lastPeriod.ts"
 import { checkReport } from "./reportFile.ts"
-import { type InputNotes, outOfTime, outOfTimeTexts, runRows, skippedText } from "./runInput.ts"
+import { doubledTexts, goodRows, type InputNotes, outOfTime, outOfTimeTexts, runRows, skippedText, verdictOf } from "./runInput.ts"
 
 /** What the command line says. */
 export interface RunOptions {
@@ -87,27 +87,34 @@ const confirmTotals = Effect.fnUntraced(function*(check: RunCheck, notes: InputN
   if (options.expectedTotals.length === 0) yield* ask("Are these the totals that you expect?")
 })
 
-/** The file's rows. */
-export const rowsOfFile = (options: RunOptions, notes: InputNotes) =>
-  runRows(options.file, { ...options.input, skipInvalid: options.skipInvalid, allowPeriods: new Set(options.allowPeriods) }, notes)
+const inputOf = (options: RunOptions) => ({ ...options.input, skipInvalid: options.skipInvalid, allowPeriods: new Set(options.allowPeriods) })
+
+/** The file's rows; fails at their end where some are refused. */
+export const rowsOfFile = (options: RunOptions, notes: InputNotes) => runRows(options.file, inputOf(options), notes)
 
 /** Plans the file as the run of this id, or what is late in it behind the rows of another; `notes` are filled as it is read. */
 export const planFile = Effect.fnUntraced(function*(options: RunOptions, id: string, notes: InputNotes, lateFor?: string) {
   const runs = yield* BillingRun
   if (options.report !== undefined && !options.dryRun) yield* checkReport(options.report, options.file)
+  const verdict = (doubled?: ReadonlyArray<string>) => verdictOf(notes, options.skipInvalid, doubled)
   return yield* runs.plan({
     runId: id,
     source: options.file,
-    rows: rowsOfFile(options, notes),
+    // Not refused at the end of the rows: those of one identity are known when all are staged, and are told with the bad ones.
+    rows: goodRows(options.file, inputOf(options), notes),
     ...(lateFor === undefined ? {} : { extends: lateFor }),
     overCap: options.overCap,
     dryRun: options.dryRun,
     decide: (check) =>
       Effect.gen(function*() {
+        yield* verdict()
         yield* confirmTotals(check, notes, options)
         return yield* decideCaps(check, options.expectedTotals, options.headroomPercent)
       })
   }).pipe(Effect.tapErrorTag("RunError", ({ reason }) =>
-    // All rows were left out, so that nobody has been told yet which and why.
-    reason._tag === "NothingToCharge" && notes.refusedRows > 0 ? note(skippedText(notes)) : Effect.void))
+    Effect.gen(function*() {
+      yield* verdict(reason._tag === "DuplicateIdentities" ? doubledTexts(options.file, reason.duplicates) : [])
+      // All rows were left out, so that nobody has been told yet which and why.
+      if (reason._tag === "NothingToCharge" && notes.refusedRows > 0) yield* note(skippedText(notes))
+    })))
 })

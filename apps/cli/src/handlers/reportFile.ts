@@ -1,7 +1,9 @@
-/** The report file of a run: one line per input row, written beside the file and put in its place when it is whole. */
+/** The report file of a run: one line per input row. */
 import { Ledger, Money, RunLedger, type RunRowReport } from "@purser/core"
 import { Effect, FileSystem } from "effect"
 import { refused } from "../CommandFailed.ts"
+import { checkWhole, openWhole } from "../ui/WholeFile.ts"
+import { isReadOnce } from "./fileDigest.ts"
 import { type RefusedRow, refusedLine, reportHeader, reportLine } from "./runReport.ts"
 
 const page = 2000
@@ -27,24 +29,17 @@ export const checkReport = Effect.fnUntraced(function*(path: string, file: strin
   const fs = yield* FileSystem.FileSystem
   const real = (name: string) => Effect.orElseSucceed(fs.realPath(name), () => undefined)
   const target = yield* real(path)
-  if (target !== undefined && target === (yield* real(file))) {
+  // Of standard input only a file counts: a terminal may well be read from and written to.
+  const source = file === "-" && (yield* isReadOnce("/dev/stdin")) ? undefined : yield* real(file === "-" ? "/dev/stdin" : file)
+  if (target !== undefined && target === source) {
     return yield* refused(`--report ${path} is the billing file itself: the report would take its place`)
   }
-  if (target !== undefined && (yield* Effect.orElseSucceed(fs.stat(target), () => undefined))?.type === "Directory") {
-    return yield* refused(`--report ${path} is a folder`)
-  }
-  yield* fs.writeFileString(`${path}.partial`, "").pipe(
-    Effect.andThen(fs.remove(`${path}.partial`)),
-    Effect.mapError((error) => refused(`--report ${path} cannot be written: ${error.message}`))
-  )
+  yield* checkWhole("report", path)
 })
 
 /** Writes the report of a run. */
 export const writeReport = Effect.fnUntraced(function*(path: string, runId: string, { refusals, retried }: ReportNotes) {
-  const fs = yield* FileSystem.FileSystem
   const book = yield* RunLedger
-  const partial = `${path}.partial`
-  const encoder = new TextEncoder()
   let next = 0
   const refusedBefore = (line: number) => {
     let text = ""
@@ -56,19 +51,19 @@ export const writeReport = Effect.fnUntraced(function*(path: string, runId: stri
     return refusedBefore(row.line) + reportLine({ ...row, detail, settledBefore: row.settledBefore && !retried.has(row.chargeKey) })
   })
   yield* Effect.scoped(Effect.gen(function*() {
-    const file = yield* fs.open(partial, { flag: "w" })
-    yield* file.writeAll(encoder.encode(reportHeader))
+    const file = yield* openWhole("report", path)
+    yield* file.write(reportHeader)
     let afterLine = 0
     for (;;) {
       const rows = yield* book.report(runId, afterLine, page)
       if (rows.length > 0) {
-        yield* file.writeAll(encoder.encode((yield* Effect.forEach(rows, lineOf)).join("")))
+        yield* file.write((yield* Effect.forEach(rows, lineOf)).join(""))
         afterLine = rows[rows.length - 1]!.line
       }
       if (rows.length < page) break
     }
-    yield* file.writeAll(encoder.encode(refusedBefore(Number.POSITIVE_INFINITY)))
+    yield* file.write(refusedBefore(Number.POSITIVE_INFINITY))
+    // A report that is half written is never taken for one.
+    yield* file.finish
   }))
-  // A report that is half written is never taken for one.
-  yield* fs.rename(partial, path)
 })

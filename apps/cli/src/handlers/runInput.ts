@@ -1,8 +1,9 @@
 /**
- * A billing file as chunks of rows for a run. Bad rows are counted and named; unless they may be skipped, the stream
- * fails at its end with all of them, so that a person mends the file once. Periods are held against today's date.
+ * A billing file as chunks of rows for a run. Bad rows are counted and named; unless they may be skipped, the file
+ * is refused at its end with all of them, so that a person mends it once. Periods are held against today's date.
  */
 import { type BillingPeriod, checkedRequest, periodDays, periodHasBegun, periodHasEnded, type RunRow } from "@purser/core"
+import type { DuplicateIdentities } from "@purser/engine"
 import { Clock, Effect, Stream } from "effect"
 import { type CommandFailed, refused } from "../CommandFailed.ts"
 import { InputFile } from "../input/InputFile.ts"
@@ -73,14 +74,35 @@ export const outOfTime = (notes: InputNotes) =>
 export const outOfTimeTexts = (notes: InputNotes): ReadonlyArray<string> =>
   outOfTime(notes).map(({ periods, what }) => `${periods.join(", ")} ${periods.length === 1 ? "is" : "are"} ${what}: allow it by name with --allow-period, or with --yes`)
 
-const refusalText = (notes: InputNotes): string =>
-  [listed(notes, "refused; nothing was charged. Mend the file, or leave the bad rows out with --skip-invalid."), ...outOfTimeTexts(notes)].join("\n")
+const refusedTexts = (notes: InputNotes): ReadonlyArray<string> =>
+  [listed(notes, "refused; nothing was charged. Mend the file, or leave the bad rows out with --skip-invalid.")]
+
+/** Lines that are named of one charge, and charges that are named. */
+const shownDoubled = 20
+
+const linesText = (lines: ReadonlyArray<number>): string =>
+  lines.length <= shownDoubled ? `lines ${lines.join(" and ")}` : `lines ${lines.slice(0, shownDoubled).join(", ")} and ${lines.length - shownDoubled} more`
+
+/** Rows of one identity, as other refusals are told: a line for each. The book finds them, and answers the first of them alone. */
+export const doubledTexts = (path: string, doubled: DuplicateIdentities["duplicates"]): ReadonlyArray<string> => [
+  ...doubled.map(({ billingPeriod, customerId, item, lines }) =>
+    `${path}: ${linesText(lines)} are one charge: customer ${JSON.stringify(customerId)}, period ${billingPeriod}, ${item === null ? "no item" : `item ${JSON.stringify(item)}`}`),
+  ...(doubled.length < shownDoubled ? [] : ["… and perhaps more"]),
+  `${doubled.length === 1 ? "1 charge stands" : `${doubled.length} charges stand`} in more than one row; nothing was charged. Give rows that are different charges different items.`
+]
+
+/** Fails with every row that was refused, unless they may be skipped; `doubled` are rows that are good by themselves, told with them. */
+export const verdictOf = (notes: InputNotes, skipInvalid: boolean, doubled: ReadonlyArray<string> = []): Effect.Effect<void, CommandFailed> =>
+  Effect.suspend(() => {
+    const bad = skipInvalid || notes.refusedRows === 0 ? [] : refusedTexts(notes)
+    return bad.length + doubled.length === 0 ? Effect.void : Effect.fail(refused([...bad, ...doubled, ...outOfTimeTexts(notes)].join("\n")))
+  })
 
 /** The rows that a run leaves out. */
 export const skippedText = (notes: InputNotes): string => listed(notes, "left out")
 
-/** Chunks of rows that can be charged, in line order. */
-export const runRows = (path: string, options: RunInputOptions, notes: InputNotes) =>
+/** Chunks of rows that can be charged, in line order. Whether the others refuse the file is for the caller to say, with `verdictOf`. */
+export const goodRows = (path: string, options: RunInputOptions, notes: InputNotes) =>
   Stream.unwrap(Effect.map(Clock.currentTimeMillis, (nowMs) => {
     const verdicts = new Map<BillingPeriod, Verdict>()
     const refuse = (line: number, text: string) => {
@@ -88,7 +110,7 @@ export const runRows = (path: string, options: RunInputOptions, notes: InputNote
       if (notes.shown.length < shownRefusals) notes.shown.push(text)
       if (notes.refusals.length < keptRefusals) notes.refusals.push({ line, detail: text })
     }
-    const rows = InputFile.rows(path, options).pipe(
+    return InputFile.rows(path, options).pipe(
       Stream.mapArray((entries) => {
         const chunk: Array<RunRow> = []
         for (const entry of entries) {
@@ -118,8 +140,8 @@ export const runRows = (path: string, options: RunInputOptions, notes: InputNote
       }),
       Stream.filter((chunk) => chunk.length > 0)
     )
-    const verdict: Stream.Stream<never, CommandFailed> = Stream.fromEffectDrain(Effect.suspend(() =>
-      notes.refusedRows > 0 && !options.skipInvalid ? Effect.fail(refused(refusalText(notes))) : Effect.void
-    ))
-    return Stream.concat(rows, verdict)
   }))
+
+/** Rows that can be charged; it fails at its end where others are refused. */
+export const runRows = (path: string, options: RunInputOptions, notes: InputNotes) =>
+  Stream.concat(goodRows(path, options, notes), Stream.fromEffectDrain(verdictOf(notes, options.skipInvalid)))

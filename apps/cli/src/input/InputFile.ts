@@ -4,7 +4,11 @@
  * It reads and checks; it sends nothing, asks nothing and remembers no row. That two rows have one identity, or that
  * a period has not begun, is for the caller to find.
  */
+import { NodeStream } from "@effect/platform-node"
 import { Cause, Effect, FileSystem, type PlatformError, Pull, Stdio, Stream } from "effect"
+import { createReadStream } from "node:fs"
+import type { Readable } from "node:stream"
+import { openToRead } from "../openPipe.ts"
 import { FileNotFound, InputError, type InputErrorReason, NoPermission, NotAFile, ReadFailed } from "./InputError.ts"
 import { formatOf, type InputOptions } from "./InputOptions.ts"
 import { makeInputReader } from "./InputReader.ts"
@@ -26,19 +30,35 @@ const reasonOf = ({ message, reason }: PlatformError.PlatformError): InputErrorR
   }
 }
 
+/** Bytes in their order and from no place: pipes and terminals have none. */
+const inOrder = (path: string, evaluate: () => Readable): Stream.Stream<Uint8Array, InputError> =>
+  NodeStream.fromReadable<Uint8Array, InputError>({
+    evaluate,
+    onError: (error) => new InputError({ file: path, reason: new ReadFailed({ detail: error instanceof Error ? error.message : String(error) }) })
+  })
+
 const openFile = (path: string): Stream.Stream<Uint8Array, InputError, FileSystem.FileSystem> =>
   Stream.unwrap(Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const info = yield* fs.stat(path)
     if (info.type === "Directory") return yield* new InputError({ file: path, reason: new NotAFile() })
-    return fs.stream(path, { chunkSize: chunkBytes })
+    const bytes: Stream.Stream<Uint8Array, InputError | PlatformError.PlatformError> = info.type === "File"
+      ? fs.stream(path, { chunkSize: chunkBytes })
+      : info.type === "FIFO"
+      ? Stream.unwrap(Effect.map(openToRead(path), (pipe) => inOrder(path, () => pipe)))
+      : inOrder(path, () => createReadStream(path, { highWaterMark: chunkBytes }))
+    return bytes
   })).pipe(
     Stream.mapError((error) => error._tag === "InputError" ? error : new InputError({ file: path, reason: reasonOf(error) }))
   )
 
-const standardInput: Stream.Stream<Uint8Array, InputError, Stdio.Stdio> = Stream.unwrap(
-  Effect.map(Stdio.Stdio, ({ stdin }) => stdin)
-).pipe(Stream.mapError((error) => new InputError({ file: "-", reason: reasonOf(error) })))
+const standardInput = (path: string): Stream.Stream<Uint8Array, InputError, Stdio.Stdio> =>
+  Stream.unwrap(Effect.map(Stdio.Stdio, ({ stdin }) => stdin)).pipe(
+    Stream.mapError((error) => new InputError({ file: path, reason: reasonOf(error) }))
+  )
+
+/** The names of standard input. By the longer ones it cannot be opened where it is a socket, as under many programs that start others. */
+const standardInputs = new Set(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
 
 /**
  * The entries of bytes that come from anywhere; `file` is the name that refusals and errors carry. Entries before a
@@ -84,9 +104,9 @@ const fromBytes = <R>(
       return next
     }))
 
-/** The entries of a file, or of standard input when `path` is `-`. */
+/** The entries of a file, of a pipe, or of standard input when `path` is `-`. */
 const rows = (path: string, options: InputOptions = {}): Stream.Stream<InputEntry, InputError, FileSystem.FileSystem | Stdio.Stdio> =>
-  path === "-" ? fromBytes(standardInput, path, options) : fromBytes(openFile(path), path, options)
+  standardInputs.has(path) ? fromBytes(standardInput(path), path, options) : fromBytes(openFile(path), path, options)
 
 /** The reader of billing files. */
 export const InputFile = { rows, fromBytes } as const

@@ -1,6 +1,7 @@
-/** A file of lines that is written as they come: beside the name first, and in its place once it is whole. */
-import { Effect, FileSystem, type Scope } from "effect"
-import { refused } from "../CommandFailed.ts"
+/** A file of lines that is written as they come, and is in its place once it is whole. */
+import { Effect, type FileSystem, type Scope } from "effect"
+import type { CommandFailed } from "../CommandFailed.ts"
+import { openWhole } from "./WholeFile.ts"
 
 /** Takes lines; `finish` puts the file in its place. */
 export interface LinesFile {
@@ -9,17 +10,7 @@ export interface LinesFile {
 }
 
 /** Opens the file before anything else is done, so that a name that cannot be written refuses the command. */
-export const openLines = Effect.fnUntraced(function*(flag: string, path: string): Effect.fn.Return<LinesFile, ReturnType<typeof refused>, FileSystem.FileSystem | Scope.Scope> {
-  const fs = yield* FileSystem.FileSystem
-  const partial = `${path}.partial`
-  const target = yield* Effect.orElseSucceed(fs.stat(path), () => undefined)
-  if (target?.type === "Directory") return yield* refused(`--${flag} ${path} is a folder`)
-  const file = yield* fs.open(partial, { flag: "w" }).pipe(
-    Effect.mapError((error) => refused(`--${flag} ${path} cannot be written: ${error.message}`))
-  )
-  const encoder = new TextEncoder()
-  return {
-    write: (line) => Effect.orDie(file.writeAll(encoder.encode(`${line}\n`))),
-    finish: Effect.orDie(Effect.andThen(file.sync, fs.rename(partial, path)))
-  }
+export const openLines = Effect.fnUntraced(function*(flag: string, path: string): Effect.fn.Return<LinesFile, CommandFailed, FileSystem.FileSystem | Scope.Scope> {
+  const { finish, write } = yield* openWhole(flag, path)
+  return { write: (line) => Effect.orDie(write(`${line}\n`)), finish: Effect.orDie(finish) }
 })

@@ -1,6 +1,9 @@
+import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { parsePeriod, type Currency } from "@purser/core"
-import { Effect, FileSystem, Layer, PlatformError, Result, Stdio } from "effect"
+import { Effect, Fiber, FileSystem, Layer, PlatformError, Result, Stdio } from "effect"
+import { execFileSync } from "node:child_process"
+import { writeFile } from "node:fs/promises"
 import { InputFile } from "../../src/input/InputFile.ts"
 import type { InputOptions } from "../../src/input/InputOptions.ts"
 import { drain, goodRow, header, read, refusalsOf, rowsOf, shorts, stdinOnly } from "./support.ts"
@@ -164,4 +167,33 @@ describe("sources", () => {
     Effect.gen(function*() {
       assert.deepStrictEqual(shorts(yield* read(`${header}\nx\n`)), ["2 refused row CellCount"])
     }))
+
+  const atPipe = <E>(test: (path: string) => Effect.Effect<void, E, FileSystem.FileSystem | Stdio.Stdio>) =>
+    Effect.gen(function*() {
+      const path = `${yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()}/pipe`
+      execFileSync("mkfifo", [path])
+      yield* test(path)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+
+  it.live("reads a pipe to its end, however long it is and however late it begins", () =>
+    atPipe((path) =>
+      Effect.gen(function*() {
+        const rows = 20_000
+        const reading = yield* Effect.forkChild(drain(InputFile.rows(path)), { startImmediately: true })
+        yield* Effect.promise(() => writeFile(path, `${header}\n${`${goodRow}\n`.repeat(rows)}`))
+        const { entries, error } = yield* Fiber.join(reading)
+        assert.deepStrictEqual([entries.length, error], [rows, undefined])
+      })))
+
+  it.live("a pipe that nobody writes to is left when the reading is broken off", () =>
+    atPipe((path) =>
+      Effect.gen(function*() {
+        const reading = yield* Effect.forkChild(drain(InputFile.rows(path)), { startImmediately: true })
+        yield* Effect.yieldNow
+        yield* Fiber.interrupt(reading)
+        // Nothing holds it: who comes later has the pipe for himself.
+        const again = yield* Effect.forkChild(drain(InputFile.rows(path)), { startImmediately: true })
+        yield* Effect.promise(() => writeFile(path, `${header}\n${goodRow}\n`))
+        assert.deepStrictEqual(shorts(yield* Fiber.join(again)), ["2 acme 2026-07 1250 usd base"])
+      })))
 })

@@ -32,6 +32,7 @@ export class LockFailed extends Schema.TaggedError<LockFailed>("@purser/postgres
 }) {}
 
 const detailOf = (cause: unknown): string => cause instanceof Error ? cause.message : String(cause)
+const failed = (cause: unknown) => new LockFailed({ detail: detailOf(cause) })
 
 /** SQLITE_BUSY: someone holds the lock. */
 const isBusy = (cause: unknown): boolean =>
@@ -64,10 +65,10 @@ const open = (file: string): Connection => {
 const patienceMs = 250
 
 /** Node's recursive way goes round for ever where a folder is there and takes none, as those of /proc. */
-const makeFolder = (path: string): Effect.Effect<void, unknown> =>
+const makeFolder = (path: string): Effect.Effect<void, LockFailed> =>
   Effect.suspend(() => {
     if (Fs.existsSync(path)) return Effect.void
-    const made = Effect.try({ try: () => Fs.mkdirSync(path), catch: (cause) => cause })
+    const made = Effect.try({ try: () => Fs.mkdirSync(path), catch: failed })
     // Somebody else may have made it meanwhile.
     return Effect.andThen(makeFolder(Path.dirname(path)), Effect.catchIf(made, () => Fs.existsSync(path), () => Effect.void))
   })
@@ -75,8 +76,7 @@ const makeFolder = (path: string): Effect.Effect<void, unknown> =>
 /** Holds the lock of `directory` (made if absent) under `name` until the scope closes; fails if it is held. */
 export const acquireDirectoryLock = Effect.fnUntraced(function*(directory: string, name: string) {
   const ownerFile = Path.join(directory, `${name}.owner.json`)
-  const failed = (cause: unknown) => new LockFailed({ detail: detailOf(cause) })
-  yield* Effect.mapError(makeFolder(Path.resolve(directory)), failed)
+  yield* makeFolder(Path.resolve(directory))
   // A connection that was refused keeps its shared lock until it is closed, so that each try has its own.
   const tried = Effect.flatMap(
     Effect.try({ try: () => open(Path.join(directory, `${name}.lock`)), catch: failed }),
