@@ -188,10 +188,12 @@ export const suite = <E>(name: string, layer: Layer.Layer<SpendCap, E>): void =>
       Effect.gen(function*() {
         const cap = yield* SpendCap
         const [scope, other] = [scopeOf("2002-11"), scopeOf("2002-12")]
-        const found = [wish(scope, "a", 70), wish(scope, "b", 70), wish(scope, "gone", 5), wish(other, "c", 30)]
+        const found = [wish(scope, "a", 70), wish(scope, "b", 70), wish(scope, "gone", 5), wish(other, "c", 30, 2)]
         for (const one of [...found, ...found]) assert.strictEqual((yield* Effect.flip(cap.reserveByForce(one))).reason._tag, "CapMissing")
         assert.strictEqual((yield* Effect.flip(cap.reserve(wish(scope, "asked", 1)))).reason._tag, "CapMissing")
         yield* cap.release(keyOf(scope, "gone"), 1)
+        // Of an attempt before the one that was paid.
+        yield* cap.release(keyOf(other, "c"), 1)
         yield* open(scope, 100n)
         yield* open(scope, 100n)
         assert.deepStrictEqual(yield* held(scope), [140n, 2])
