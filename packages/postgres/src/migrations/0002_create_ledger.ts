@@ -26,6 +26,14 @@ const eventPage = 1024
 /** A line, as functions give it. */
 const line = `charge_key text, "position" bigint, seq integer, at timestamptz, from_state text, to_state text, worker text, attempt integer, detail text, principal text`
 
+/** What a charge takes of a cap. */
+const room = `charge_key text collate "C" primary key,
+    namespace text not null,
+    billing_period text not null,
+    currency text not null,
+    attempt integer not null,
+    amount_minor bigint not null check (amount_minor >= 0)`
+
 const states = `'planned', 'claimed', 'attached', 'processing', 'requires_action', 'succeeded', 'declined', 'rejected', 'canceled'`
 
 const statements: ReadonlyArray<string> = [
@@ -140,21 +148,11 @@ const statements: ReadonlyArray<string> = [
     primary key (namespace, billing_period, currency)
   ) with (fillfactor = 20)`,
   `create table purser.cap_reservations (
-    charge_key text collate "C" primary key,
-    namespace text not null,
-    billing_period text not null,
-    currency text not null,
-    attempt integer not null,
-    amount_minor bigint not null check (amount_minor >= 0),
+    ${room},
     reserved_at timestamptz not null
   )`,
   `create table purser.cap_uncovered (
-    charge_key text collate "C" primary key,
-    namespace text not null,
-    billing_period text not null,
-    currency text not null,
-    attempt integer not null,
-    amount_minor bigint not null check (amount_minor >= 0),
+    ${room},
     noted_at timestamptz not null
   )`,
   `comment on table purser.cap_uncovered is 'payments that were found while no cap was open for them: the cap takes them in when it is opened'`,
