@@ -107,4 +107,16 @@ describe("WholeFile", () => {
         }
       }
     }))
+
+  if (process.platform === "linux") {
+    live("a disk that is full ends no work that is written of, and is told at the end", () =>
+      Effect.gen(function*() {
+        const file = yield* openLines("report", "/dev/full")
+        yield* file.write("first")
+        yield* file.write("second")
+        const error = yield* Effect.flip(file.finish)
+        assert.deepStrictEqual(error.status, 2)
+        assert.match(error.message, /^--report \/dev\/full could not be written to its end: /)
+      }))
+  }
 })
