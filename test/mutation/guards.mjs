@@ -22,24 +22,31 @@ const noPage = "(select null::bigint as id where false)"
 const atomic = "two at once wait for each other at the row that they write; the lock is for the order in which they wait"
 
 export const guards = [
-  ...of("internal/ledgerWrites.ts", [suite("PgLedger"), locked, books, suite("PgRunLedger"), suite("claimWithRoom"), suite("lockedTrail")], {
-    begin: [
-      ["insertCharges(\"on conflict (charge_key) do nothing\")", "insertCharges(\"\")"],
+  ...of("internal/firstClaims.ts", [suite("PgLedger"), locked, books, suite("PgRunLedger"), suite("claimWithRoom"), suite("roomOfClaims"), suite("lockedTrail")], {
+    isFirst: [
       [" and c.state = 'planned'", "", "an epoch of 0 says the same"],
       [" and c.lease_epoch = 0", ""],
-      [" c.state = 'planned' and c.lease_epoch = 0 and", ""],
+      [" and c.state = 'planned' and c.lease_epoch = 0", ""],
       [" and c.revision = 0", "", "the key of a billing anew is another one"],
       [" and c.quarantine is null", "", "whoever puts a charge aside has had it in hand, with an epoch above 0"],
       " and ${isNext}",
-      ["\n    and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n      is not distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method)", ""]
+      ["\n    and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n      is not distinct from (i.amount_minor, ${currency}, i.stripe_customer_id, i.payment_method)", ""]
     ],
-    afterFirstClaims: [
+    afterAlike: [
+      "\n    and not c.closed",
+      " and c.reserved_minor + d.amount_minor <= c.cap_minor",
+      "\n    and not exists (select 1 from purser.cap_reservations r where r.charge_key = any($1::text[]))",
+      [" when d.reservations > 0 and (select count(*) from k) = 0 then purser.refuse_room()", ""],
+      ["case when not $13::boolean then '{}' when", "case when"]
+    ],
+    begin: [
+      " on conflict (charge_key) do nothing",
       [" order by c.namespace, c.billing_period, c.currency for update of c", "", atomic],
       "\n    and not c.closed",
       " and c.reserved_minor + s.amount_minor <= c.cap_minor"
     ]
   }),
-  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages"), suite("lockedTrail"), suite("lateRoom")], {
+  ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages"), suite("lockedTrail"), suite("lateRoom"), suite("roomOfClaims")], {
     claim: [
       ["      when (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n        is distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method) then 'conflict'\n", ""],
       "      when c.quarantine is not null then 'quarantined'\n",
@@ -68,8 +75,8 @@ export const guards = [
     ],
     settlePaid: [
       " and c.state = 'attached'",
-      " and c.lease_epoch = i.epoch",
-      [" and c.attempt = i.attempt", "", "the attempt never moves without the epoch"],
+      " and c.lease_epoch = 1",
+      [" and c.attempt = 1", "", "the attempt never moves without the epoch"],
       " and c.payment_intent_id = i.intent_id",
       "\n    and ${isNext}"
     ],
@@ -94,8 +101,10 @@ export const guards = [
       [" and c.attempt = i.attempt and c.release_due", " and c.release_due"],
       [" and c.attempt = i.attempt and c.release_due", " and c.attempt = i.attempt", "what is false is written as false"],
       [" and c.xmin = f.version", ""],
-      " where r.taken is null",
-      " and r.attempt <= i.attempt"
+      ["r.taken is null and ", ""],
+      " and r.attempt <= i.attempt",
+      " and (c.room_attempt is null or c.room_attempt > i.attempt)",
+      " or c.room_attempt > i.attempt"
     ],
     renew: [
       " and o.event_seq = c.event_seq",
@@ -114,7 +123,6 @@ export const guards = [
     ]
   }),
   ...of("internal/ledgerWrites.ts", [pages, lockedPages], {
-    afterFirstClaims: [[pageOf("(select charge_key, purser.now() + $12::float8 * interval '1 millisecond' as lease_until from o) o", " returning id"), noPage]],
     claim: [[pageOf("w"), noPage]],
     settle: [
       [pageOf("u"), noPage],
@@ -125,6 +133,11 @@ export const guards = [
     handBack: [[pageOf("u"), noPage]],
     reopen: [[pageOf("u"), noPage], ["unpaid = false,", "unpaid = c.unpaid,"]]
   }),
+  ...of("internal/firstClaims.ts", [pages, lockedPages], {
+    beginNew: [["(${writeLeases(\"$1::text[]\", shared.lease, \"d\")} returning id)", noPage]],
+    beginPlanned: [["(${writePage(`(select charge_key, purser.now() + ${shared.lease} as lease_until from u) u`)} returning id)", noPage]],
+    begin: [["(${writePage(`(select charge_key, purser.now() + ${lease} as lease_until from o) o`)} returning id)", noPage]]
+  }),
   ...of("internal/attentionSql.ts", [pages], { endQuarantine: [[pageOf("u"), noPage]], hasten: [[pageOf("u"), noPage]] }),
   ...of("internal/ledgerWrites.ts", [suite("consoleReads")], { handBack: ["lease_worker = null, "] }),
   ...of("internal/attentionSql.ts", [suite("consoleReads"), suite("lockedTrail")], {
@@ -133,7 +146,7 @@ export const guards = [
   ...of("internal/watchSql.ts", [pages], { adopt: [[pageOf("w"), noPage], " unpaid = false,"] }),
   ...of("internal/leasePages.ts", [pages, lockedPages], {
     writePage: [
-      ["least(min(lease_until), purser.now() + interval '5 seconds')", "purser.now() + interval '5 seconds'"],
+      ["least(min(lease_until), purser.now() + ${longest})", "purser.now() + ${longest}"],
       ["least(min(lease_until),", "least(max(lease_until),"],
       " where lease_until is not null",
       " having count(*) > 0"
@@ -210,17 +223,18 @@ export const guards = [
     close: [" and not closed"],
     reopen: [[" and closed\n", "\n"]]
   }),
-  ...of("internal/capSql.ts", [locked, suite("lateRoom")], {
+  ...of("internal/capSql.ts", [locked, suite("lateRoom"), suite("roomOfClaims")], {
     takeRoom: [
       [" where state = 'succeeded')", ")", "the write asks again; here it is for who need not wait for the cap"],
       [" for update", "", atomic],
-      [" where u.state = 'succeeded' order by u.charge_key\n  on", " order by u.charge_key\n  on"],
+      [" where u.state = 'succeeded' and u.room_attempt is null", " where u.room_attempt is null"],
+      [" and u.room_attempt is null", ""],
       ["on conflict (charge_key) do nothing\n  returning charge_key, ${scope}, amount_minor", "returning charge_key, ${scope}, amount_minor"],
       " where over_minor > 0",
       ["rows between 1 following and unbounded following", "rows between unbounded preceding and 1 preceding"]
     ]
   }),
-  ...of("migrations/0003_create_cap_functions.ts", [locked, suite("PgSpendCap"), suite("claimWithRoom"), suite("lateRoom")], {
+  ...of("migrations/0003_create_cap_functions.ts", [locked, suite("PgSpendCap"), suite("claimWithRoom"), suite("lateRoom"), suite("roomOfClaims")], {
     reserve: [
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;"],
       [" and r.attempt < w.attempt", "", "the greatest of both is written"],
@@ -236,14 +250,23 @@ export const guards = [
       [" where e.charge_key = wish.k and e.act", " where e.act"],
       [" and c.state in ('declined', 'rejected', 'canceled') and c.attempt", " and c.attempt"],
       " and c.attempt >= u.a",
-      [" for update of c;", ";"]
+      [" for update of c;", ";"],
+      [" or c.room_attempt < u.a)", ")", "the row is written all the same; the lock is for the order in which two wait"],
+      [" and c.room_attempt < w.attempt", " and c.room_attempt is not null"],
+      " and m.holds is null",
+      " or m.holds is not null"
     ],
+    withMark: [" and c.room_attempt is not null"],
     release: [
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;", "a reservation is deleted by one; the lock is for the order in which two wait"],
       [" and r.attempt <= w.attempt", ""],
       "\n      and not exists (select 1 from purser.charges c where c.charge_key = w.k and c.state = 'succeeded')",
       "  delete from purser.cap_uncovered q using unnest(keys, attempts) as u(k, a) where q.charge_key = u.k and q.attempt <= u.a;\n",
-      [" and q.attempt <= u.a", ""]
+      [" and q.attempt <= u.a", ""],
+      [" and c.room_attempt is not null order by c.charge_key for update of c;", " and false;", "the row is written all the same; the lock is for the order in which two wait"],
+      [" and c.room_attempt <= w.attempt", " and c.room_attempt is not null"],
+      [" and c.room_attempt <= w.attempt", ""],
+      " and c.state <> 'succeeded'"
     ]
   }),
   ...of("internal/refundSql.ts", [books, suite("PgRefundLedger")], {
@@ -266,6 +289,7 @@ export const guards = [
     ],
     lockRevision: [" for no key update"]
   }),
+  ...of("internal/runSql.ts", [suite("roomOfClaims")], { totals: [" or c.room_attempt is not null"] }),
   ...of("internal/runSql.ts", [books, suite("PgRunLedger"), suite("claimWithRoom")], {
     begin: ["\n  where purser.runs.planned_at is null"],
     stage: ["\non conflict (run_id, line) do nothing"],

@@ -56,6 +56,6 @@ export interface ChargePage {
 
 /** The search. Every method needs nothing and fails with `LedgerError` only. */
 export class ChargeSearch extends Context.Service<ChargeSearch, {
-  /** A page of up to `limit` charges, after a place. The newest period comes first, or the customers in their order. */
+  /** A page of up to `limit` charges, after a place. The newest period comes first, and of a period the newest charges; or the customers in their order. */
   readonly find: (query: ChargeQuery, after: ChargePlace | null, limit: number) => Effect.Effect<ChargePage, LedgerError>
 }>()("@purser/core/ChargeSearch") {}

@@ -14,6 +14,7 @@ import { SqlClient } from "effect/sql"
 import * as Cap from "../src/internal/capSql.ts"
 import * as Reads from "../src/internal/ledgerReads.ts"
 import * as Pages from "../src/internal/leasePages.ts"
+import * as First from "../src/internal/firstClaims.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
 import * as TakeOver from "../src/internal/takeOverSql.ts"
 import { bigints, boolean, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
@@ -101,13 +102,26 @@ const statements = Effect.gen(function*() {
     texts(same("zmq-billing")), texts(customers), texts(same("2026-11")), texts(same(null)), bigints(amounts), texts(same("usd")),
     texts(stripeCustomers), texts(same(null)), booleans(same(false)), texts(same("w")), double(15_000), texts(same(null)), integers(same(0))
   ]
+  const alike = (keys: typeof fresh, amounts: ReadonlyArray<bigint>, stripeCustomers: ReadonlyArray<string>, objects: typeof fresh, methods: typeof fresh) => [
+    keys, text("zmq-billing"), text("2026-11"), text("usd"), bigints(amounts), texts(stripeCustomers), texts([]), text("w"), double(15_000), text(null), objects, methods,
+    boolean(true), bigints([])
+  ]
   const nulls = texts(same(null))
   const list: ReadonlyArray<Statement> = [
-    { name: "begin, all new", sql: Writes.beginNew, params: [fresh, ...terms(same("customer"), same(1000n), same("cus_1")).slice(0, -1), texts(same("one")), texts(same("pm")), boolean(true), bigints([])] },
-    { name: "begin, new", sql: Writes.begin, params: [fresh, ...terms(same("customer"), same(1000n), same("cus_1")).slice(0, -1), texts(same("one")), texts(same("pm")), boolean(true), bigints([])] },
+    {
+      name: "begin, all new",
+      sql: First.beginNew,
+      params: [...alike(fresh, same(1000n), same("cus_1"), texts(same("one")), texts(same("pm"))), texts(same("customer")), texts([]), boolean(false)]
+    },
+    {
+      name: "begin, all planned",
+      sql: First.beginPlanned,
+      params: alike(texts(planned.map((row) => row.charge_key)), planned.map((row) => row.amount_minor), planned.map((row) => row.stripe_customer_id), texts([]), texts([]))
+    },
+    { name: "begin, new", sql: First.begin, params: [fresh, ...terms(same("customer"), same(1000n), same("cus_1")).slice(0, -1), texts(same("one")), texts(same("pm")), boolean(true), bigints([])] },
     {
       name: "begin, planned",
-      sql: Writes.begin,
+      sql: First.begin,
       params: [
         texts(planned.map((row) => row.charge_key)),
         ...terms(planned.map((row) => row.customer_id), planned.map((row) => row.amount_minor), planned.map((row) => row.stripe_customer_id)).slice(0, -1),
@@ -117,7 +131,7 @@ const statements = Effect.gen(function*() {
     {
       name: "settle paid",
       sql: Writes.settlePaid,
-      params: [attached, texts(same("w")), bigints(same(1)), integers(same(1)), texts(same("pi_x")), nulls, bigints(same(1000))]
+      params: [attached, text("w"), texts(same("pi_x")), nulls, bigints(same(1000))]
     },
     {
       name: "claim, planned",

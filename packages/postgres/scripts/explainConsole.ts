@@ -77,8 +77,8 @@ const search = (name: string, query: ChargeQuery, after: ChargePlace | null = nu
 
 const statements = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const [key] = yield* sql.unsafe<{ charge_key: string; customer_id: string; billing_period: string }>("select charge_key, customer_id, billing_period from purser.charges where billing_period = '2026-01' order by charge_key limit 1")
-  const end: ChargePlace = { customerId: "customer-9", billingPeriod: "2026-01", chargeKey: `ff${key!.charge_key.slice(2)}` }
+  const [key] = yield* sql.unsafe<{ charge_key: string; customer_id: string; billing_period: string }>("select charge_key, customer_id, billing_period from purser.charges where billing_period = '2026-01' order by planned_at, charge_key limit 1")
+  const end: ChargePlace = { customerId: "customer-9", billingPeriod: "2026-01", chargeKey: key!.charge_key }
   const list: ReadonlyArray<Statement> = [
     search("everything, the first page", {}),
     search("everything, near the end", {}, end),

@@ -16,6 +16,7 @@ import { eventPageMax } from "./internal/eventPages.ts"
 import { isBadInput, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import * as GroupCommit from "./internal/groupCommit.ts"
 import { leaseConfig } from "./internal/leaseConfig.ts"
+import { begin } from "./internal/firstClaimBatches.ts"
 import * as Batches from "./internal/ledgerBatches.ts"
 import * as Reads from "./internal/ledgerReads.ts"
 import * as Sql from "./internal/ledgerWrites.ts"
@@ -79,8 +80,8 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     Batches.claim(sql, leaseMs),
     (first, later) => sameTerms(first, later) ? afterClaim : undefined
   )
-  const beginBatch = Batches.begin(sql, leaseMs, pages)
-  const begin = yield* grouped<Batches.ClaimInput, ClaimAnswer | undefined, ClaimAnswer>(
+  const beginBatch = begin(sql, leaseMs, pages)
+  const beginAny = yield* grouped<Batches.ClaimInput, ClaimAnswer | undefined, ClaimAnswer>(
     "claim",
     (input) => input.chargeKey,
     (inputs) => Effect.tap(beginBatch(inputs), (answers) => upkeep.claimed(answers.filter((answer) => answer !== undefined).length)),
@@ -123,7 +124,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   return Ledger.of({
     store: sql,
     claim: (request, worker, extras) =>
-      Effect.withFiber((fiber) => (request.revision === undefined ? begin : claimAny)(new Batches.ClaimInput(request, worker, fiber.getRef(Principal), extras))),
+      Effect.withFiber((fiber) => (request.revision === undefined ? beginAny : claimAny)(new Batches.ClaimInput(request, worker, fiber.getRef(Principal), extras))),
     attach,
     settle,
     extend,

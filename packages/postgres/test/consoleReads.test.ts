@@ -92,8 +92,8 @@ describe.each(TestDatabase.layers)("what a console reads on %s", (_, database) =
           const [row] = yield* sql.unsafe<{ payment_intent_id: string; charge_key: string }>(`select payment_intent_id, charge_key from purser.charges where state = '${state}' limit 1`)
           assert.deepStrictEqual(yield* all({ paymentIntentId: row!.payment_intent_id }, 10), [row!.charge_key], state)
         }
-        const newest = yield* (yield* ChargeSearch).find({}, null, 1)
-        assert.strictEqual(newest.charges[0]?.billingPeriod, "2026-07")
+        const newestFirst = yield* sql.unsafe<{ charge_key: string }>("select charge_key from purser.charges order by billing_period desc, planned_at desc, charge_key desc")
+        assert.deepStrictEqual(yield* all({}, 13), newestFirst.map((row) => row.charge_key))
       }))
   })
 

@@ -323,7 +323,7 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     yield* commit
     yield* Fiber.join(waiting)
     const [report] = yield* cap.report(billingPeriod)
-    const [found] = yield* sql<{ readonly sum: bigint }>`select sum(amount_minor)::bigint as sum from purser.cap_reservations where billing_period = ${billingPeriod}`
+    const [found] = yield* sql<{ readonly sum: bigint }>`select sum(amount_minor)::bigint as sum from purser.held_room where billing_period = ${billingPeriod}`
     assert.deepStrictEqual([report!.reservedMinor, report!.reservations, BigInt(found!.sum)], [2000n, 2, 2000n])
   }))
 

@@ -8,6 +8,7 @@ import { SqlClient } from "effect/sql"
 import * as Cap from "../src/internal/capSql.ts"
 import * as Reads from "../src/internal/ledgerReads.ts"
 import * as Pages from "../src/internal/leasePages.ts"
+import * as First from "../src/internal/firstClaims.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
 import * as TakeOver from "../src/internal/takeOverSql.ts"
 import { bigints, boolean, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
@@ -53,23 +54,26 @@ const statements = Effect.gen(function*() {
   const nulls = texts(some(null))
   const key = text(found[0]!.charge_key)
   const page = [text("run"), integer(rows / 2), integer(1000)]
+  const alike = (of: typeof keys) => [
+    of, text("n"), text("2026-11"), text("usd"), bigints(same(1000)), texts(same("cus")), texts([]), text("w"), double(1), text(null), texts(same("one")), texts(same("pm")),
+    boolean(true), bigints([])
+  ]
   return Object.entries({
     claim: [Writes.claim, [
       texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f"))), texts(same("n")), texts(same("c")), texts(same("2026-11")),
       texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1),
       texts(same(null)), integers(same(0))
     ]],
-    begin: [Writes.begin, [
+    begin: [First.begin, [
       texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f"))), texts(same("n")), texts(same("c")), texts(same("2026-11")),
       texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1),
       texts(same(null)), texts(same("one")), texts(same("pm")), boolean(true), bigints([])
     ]],
-    beginNew: [Writes.beginNew, [
-      texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f"))), texts(same("n")), texts(same("c")), texts(same("2026-11")),
-      texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1),
-      texts(same(null)), texts(same("one")), texts(same("pm")), boolean(true), bigints([])
+    beginNew: [First.beginNew, [
+      ...alike(texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f")))), texts(same("c")), texts([]), boolean(false)
     ]],
-    settlePaid: [Writes.settlePaid, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls, bigints(some(1))]],
+    beginPlanned: [First.beginPlanned, alike(keys)],
+    settlePaid: [Writes.settlePaid, [keys, text("w"), texts(some("pi")), nulls, bigints(some(1))]],
     attachFirst: [Writes.attachFirst, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],
     attach: [Writes.attach, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],
     settle: [Writes.settle, [

@@ -35,8 +35,8 @@ for (const [name, database] of TestDatabase.layers) {
         yield* held.go
         assert.strictEqual((yield* Fiber.join(charging))._tag, "Succeeded")
         const sql = yield* SqlClient.SqlClient
-        const [at] = yield* sql<{ readonly reserved: Date; readonly settled: Date }>`select r.reserved_at as reserved, c.settled_at as settled
-          from purser.cap_reservations r join purser.charges c using (charge_key) where charge_key = ${acme.chargeKey}`
+        const [at] = yield* sql<{ readonly reserved: Date; readonly settled: Date }>`select c.first_claimed_at as reserved, c.settled_at as settled
+          from purser.held_room r join purser.charges c using (charge_key) where charge_key = ${acme.chargeKey}`
         assert.isTrue(at!.reserved.getTime() < midnight && at!.settled.getTime() >= midnight)
         assert.deepStrictEqual(yield* used, [[ending, 1000n], [starting, 0n]])
 

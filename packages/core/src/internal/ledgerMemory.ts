@@ -293,13 +293,11 @@ export const makeLedgerMemory = Effect.fnUntraced(function*(options: { readonly 
         return { ...take(row, worker, "processing", `paid at the processor as ${paymentIntentId}`), resumed: true }
       }),
     page: (billingPeriod, afterKey, limit) =>
-      Effect.sync(() =>
-        [...rows.values()]
-          .filter((row) => row.request.billingPeriod === billingPeriod && row.chargeKey > afterKey)
-          .sort((a, b) => a.chargeKey < b.chargeKey ? -1 : 1)
-          .slice(0, limit)
-          .map(snapshotOf)
-      ),
+      Effect.sync(() => {
+        const all = [...rows.values()]
+        const from = afterKey === "" ? 0 : all.findIndex((row) => row.chargeKey === afterKey) + 1
+        return afterKey !== "" && from === 0 ? [] : all.slice(from).filter((row) => row.request.billingPeriod === billingPeriod).slice(0, limit).map(snapshotOf)
+      }),
     newestEventMs: Effect.sync(() => {
       let newest: number | undefined
       for (const { events } of rows.values()) for (const { atMs } of events) newest = Math.max(newest ?? atMs, atMs)

@@ -95,7 +95,7 @@ export const takeRoom = `l as materialized (
 ),
 r as (
   insert into purser.cap_reservations (charge_key, ${scope}, attempt, amount_minor, reserved_at)
-  select u.charge_key, ${scope}, u.attempt, u.amount_minor, u.now from u join l using (${scope}) where u.state = 'succeeded' order by u.charge_key
+  select u.charge_key, ${scope}, u.attempt, u.amount_minor, u.now from u join l using (${scope}) where u.state = 'succeeded' and u.room_attempt is null order by u.charge_key
   on conflict (charge_key) do nothing
   returning charge_key, ${scope}, amount_minor
 ),

@@ -30,10 +30,17 @@ interface Lines {
   readonly attempt?: string | Same
   readonly principal?: string | Same
 }
-type Same = { readonly same: string | null }
+interface Same {
+  readonly same: string | null
+  readonly orNone?: true
+}
 
 /** The same in each line of the page: an expression that is not null, or null. */
 export const same = (value: string | null): Same => ({ same: value })
+/** The same in each line of the page: an expression that may be null. */
+export const sameOrNone = (value: string): Same => ({ same: value, orNone: true })
+const allSay = ({ orNone, same: value }: Same): string =>
+  value === null ? "null" : orNone === true ? `case when ${value} is not null then array[${value}] end` : `array[${value}]`
 
 /** Each aggregate is paid for by each statement, so that only long texts which nearly always agree are looked at for that: by their bytes. */
 const collect = {
@@ -61,12 +68,22 @@ export const writeEvents = (rows: string, lines: Lines, page?: string): string =
   const varying = columns.filter(({ of }) => typeof said[of] === "string")
   const one = ({ collected, of }: typeof columns[number]): string => {
     const value = said[of]
-    return typeof value === "string" ? collected(of) : value.same === null ? "null" : `array[${value.same}]`
+    return typeof value === "string" ? collected(of) : allSay(value)
   }
   const taken = varying.map(({ of, type }) => `, (${said[of]})::${type} as "${of}"`).join("")
   return `insert into purser.charge_event_pages (page, at, keys, ${columns.map(({ name }) => name).join(", ")})
   select ${page === undefined ? "(select page from ep)" : "v.page"}, purser.now(), array_agg(v.charge_key), ${columns.map(one).join(", ")}
   from (select charge_key${page === undefined ? "" : `, ${page} as page`}${taken} from ${rows}) v ${page === undefined ? "having count(*) > 0" : "group by v.page"}`
+}
+
+/** The page where all rows move: of arrays of what their lines say, and of what is the same in all. It is written when `from` has its one row. */
+export const writeWholeEvents = (keys: string, lines: Required<Lines>, from: string): string => {
+  const one = ({ of }: typeof columns[number]): string => {
+    const value = lines[of]
+    return typeof value === "string" ? value : allSay(value)
+  }
+  return `insert into purser.charge_event_pages (page, at, keys, ${columns.map(({ name }) => name).join(", ")})
+  select (select page from ep), purser.now(), ${keys}, ${columns.map(one).join(", ")} from ${from}`
 }
 
 /** The key that an object's name has in it. */

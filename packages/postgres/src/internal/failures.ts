@@ -2,6 +2,7 @@
 import { CapUnavailable, type ChargeKey, LedgerError, LedgerUnavailable, SpendCapError } from "@purser/core"
 import { Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
+import { noRoom } from "../migrations/0003_create_cap_functions.ts"
 
 /** The database failed, or a row was not what the schema says. */
 export type StoreFailure = SqlError.SqlError | Schema.SchemaError | Contended
@@ -14,6 +15,9 @@ export class Contended extends Schema.TaggedError<Contended>("@purser/postgres/C
 }
 
 const isSql = (failure: StoreFailure): failure is SqlError.SqlError => failure._tag === "SqlError"
+
+const isOfServer = (cause: unknown): cause is { readonly code: unknown; readonly message: unknown } =>
+  typeof cause === "object" && cause !== null && "code" in cause && "message" in cause && "severity" in cause
 
 /** Another transaction was in the way: nothing of this one is written. */
 export const isRolledBack = (failure: StoreFailure): boolean =>
@@ -31,12 +35,15 @@ export const isBadInput = (failure: StoreFailure): boolean =>
 /** A row of this key is there already. */
 export const isTaken = (failure: StoreFailure): boolean => isSql(failure) && failure.reason._tag === "UniqueViolation"
 
+/** A first claim that would have taken room has found none. */
+export const isWithoutRoom = (failure: StoreFailure): boolean => isSql(failure) && isOfServer(failure.reason.cause) && failure.reason.cause.code === noRoom
+
 /** The server's code and words, or the client's; never a URL, a password or a parameter. */
 export const detailOf = (failure: StoreFailure): string => {
   if (failure._tag === "SchemaError") return "a row is not what the schema says"
   if (!isSql(failure)) return failure.message
   const { cause } = failure.reason
-  const server = typeof cause === "object" && cause !== null && "code" in cause && "message" in cause && "severity" in cause
+  const server = isOfServer(cause)
   return server ? `${String(cause.code)} ${String(cause.message)}` : `${failure.reason._tag}: ${failure.message}`
 }
 

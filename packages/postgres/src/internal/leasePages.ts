@@ -2,10 +2,17 @@
  * Who has a lease, without an index on the charges: pages of keys, which `0002_create_ledger` explains. Each statement that sets a
  * lease writes its page; a page that is due is turned.
  */
+/** A page waits no longer: most of its charges are settled by then. */
+const longest = "interval '5 seconds'"
+
 /** The page of a batch's leases: it is turned when most of its charges are settled, and no later than the first lease ends. */
 export const writePage = (from: string) =>
   `insert into purser.lease_pages (turn_at, keys)
-  select least(min(lease_until), purser.now() + interval '5 seconds'), array_agg(charge_key) from ${from} where lease_until is not null having count(*) > 0`
+  select least(min(lease_until), purser.now() + ${longest}), array_agg(charge_key) from ${from} where lease_until is not null having count(*) > 0`
+
+/** The same of charges that are all leased from now on, where `from` has a row. */
+export const writeLeases = (keys: string, lease: string, from: string) =>
+  `insert into purser.lease_pages (turn_at, keys) select purser.now() + least(${lease}, ${longest}), ${keys} from ${from}`
 
 /** The keys of the pages, with those of charges that were settled since. */
 export const leased = (where = "true") => `(select distinct unnest(p.keys) as charge_key from purser.lease_pages p where ${where})`

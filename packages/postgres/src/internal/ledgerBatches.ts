@@ -1,14 +1,14 @@
 /** What a batch of each hot operation sends and how its rows become answers. A row that changed under it is asked again. */
 import {
-  type AttachAnswer, type AttachInput, ChargeKey, type ChargeOutcome, type ChargeRequest, chargeTerms, type ClaimAnswer, type ClaimedCharge, type ClaimExtras, type Lease,
+  type AttachAnswer, type AttachInput, ChargeKey, type ChargeOutcome, type ChargeRequest, chargeTerms, type ClaimAnswer, type ClaimExtras, type Lease,
   type SettleAnswer, type SettleInput, type Succeeded
 } from "@purser/core"
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { claimedFields, claimedOf, decodeRows, outcomeColumns, outcomeFields, outcomeOf, StateColumn } from "./chargeRow.ts"
-import { Contended, isTaken, retryRolledBack, type StoreFailure } from "./failures.ts"
+import { Contended, retryRolledBack, type StoreFailure } from "./failures.ts"
 import * as Sql from "./ledgerWrites.ts"
-import { bigints, boolean, double, doubles, integers, nullableDoubles, texts } from "./params.ts"
+import { bigints, double, doubles, integers, nullableDoubles, text, texts } from "./params.ts"
 import { requestColumns } from "./requestColumns.ts"
 import type { WrittenPages } from "./WrittenPages.ts"
 
@@ -100,7 +100,8 @@ const claimAnswer = (row: typeof ClaimedRow.Type | typeof FoundRow.Type, input: 
   }
 }
 
-const claimColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => [
+/** What `begin` and `claim` are given first. */
+export const claimColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => [
   texts(inputs.map((input) => input.chargeKey)),
   ...requestColumns(inputs.map((input) => input.request)),
   texts(inputs.map((input) => input.worker)),
@@ -108,123 +109,18 @@ const claimColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => [
   texts(inputs.map((input) => input.principal))
 ]
 
-const Keys = Schema.NullOr(Schema.Array(Schema.String))
-const decodeBegun = decodeRows(Schema.Struct({ begun: Keys, roomy: Keys, page: Schema.NullOr(Schema.BigInt), now_ms: Schema.Finite }))
-
+/** Keys of a batch; null is all of them. */
+export const Keys = Schema.NullOr(Schema.Array(Schema.String))
 /** Which of a batch's keys a statement answered; null is all of them. */
-const isAmong = (answered: ReadonlyArray<string> | null, keys: ReadonlyArray<string>): ReadonlyArray<boolean> => {
+export const isAmong = (answered: ReadonlyArray<string> | null, keys: ReadonlyArray<string>): ReadonlyArray<boolean> => {
   if (answered === null) return keys.map(() => true)
   const among = new Set(answered)
   return keys.map((key) => among.has(key))
 }
 
-class FirstLease implements Lease {
-  readonly chargeKey: ChargeKey
-  readonly worker: string
-  readonly epoch = 1
-
-  constructor(chargeKey: ChargeKey, worker: string) {
-    this.chargeKey = chargeKey
-    this.worker = worker
-  }
-}
-
-const keyPattern = /[0-9a-f]{32}/
-
-/** Whether the claim names an object that is not found by its name, so that it has to be noted whose it is. */
-const notesObject = ({ chargeKey, extras }: ClaimInput) => extras?.object !== undefined && keyPattern.exec(extras.object.id)?.[0] !== chargeKey
-
-/** A charge at its first claim: all that is in its row is what the request says. */
-class FirstClaim implements ClaimedCharge {
-  readonly lease: Lease
-  readonly leaseLeftMs: number
-  readonly request: ChargeRequest
-  readonly state: "claimed" | "attached"
-  readonly resumed = false
-  readonly generation = 1
-  readonly attempt = 1
-  readonly paymentIntentId: string | null
-  readonly paymentMethod: string | null
-  readonly chosenMethod: string | null
-  readonly declinedChargeId = null
-  readonly sinceFirstClaimMs = 0
-  readonly firstClaimedAtMs: number
-
-  constructor({ chargeKey, extras, request, worker }: ClaimInput, leaseMs: number, nowMs: number) {
-    const object = extras?.object
-    this.lease = new FirstLease(chargeKey, worker)
-    this.leaseLeftMs = leaseMs
-    this.request = request
-    this.state = object === undefined ? "claimed" : "attached"
-    this.paymentIntentId = object?.id ?? null
-    this.chosenMethod = request.paymentMethod ?? null
-    this.paymentMethod = object?.paymentMethod ?? this.chosenMethod
-    this.firstClaimedAtMs = nowMs
-  }
-}
-
-/** The answer to a first claim. */
-class Begun {
-  readonly _tag = "Claimed"
-  readonly hasRoom: boolean
-  readonly charge: ClaimedCharge
-
-  constructor(charge: ClaimedCharge, hasRoom: boolean) {
-    this.hasRoom = hasRoom
-    this.charge = charge
-  }
-}
-
-const begun = (input: ClaimInput, leaseMs: number, nowMs: number, hasRoom: boolean): ClaimAnswer => new Begun(new FirstClaim(input, leaseMs, nowMs), hasRoom)
-
-/** Batches for which each identity is looked for after one was there, at the least and at the most. */
-const careful = { least: 16, most: 1024 }
-
-/** First claims of distinct keys; no answer for one that is no first claim, or whose row says something else. */
-export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenPages) => {
-  const send = (statement: string, inputs: ReadonlyArray<ClaimInput>, room: boolean): Effect.Effect<ReadonlyArray<ClaimAnswer | undefined>, StoreFailure> =>
-    retryRolledBack(Effect.flatMap(
-      sql.unsafe(statement, [
-        ...claimColumns(inputs, leaseMs),
-        texts(inputs.map(({ extras }) => extras?.object?.id ?? null)),
-        texts(inputs.map(({ extras }) => extras?.object?.paymentMethod ?? null)),
-        boolean(room),
-        bigints(pages.takeDone())
-      ]),
-      decodeBegun
-    )).pipe(Effect.map(([row]) => {
-      if (row === undefined) return inputs.map(() => undefined)
-      const { now_ms: nowMs, page } = row
-      const keys = inputs.map((input) => input.chargeKey)
-      const claimed = isAmong(row.begun, keys)
-      const roomy = isAmong(row.roomy, keys)
-      // The keys as they are known here: looked up with less work than equal ones that came from the database.
-      if (page !== null) pages.add(page, keys.filter((_, index) => claimed[index]))
-      return inputs.map((input, index) => claimed[index] === true ? begun(input, leaseMs, nowMs, roomy[index] === true) : undefined)
-    }))
-  const looking = (inputs: ReadonlyArray<ClaimInput>, room: boolean) =>
-    // The room of a charge that nobody has had may be held already: then it is asked for by itself.
-    room ? Effect.catchIf(send(Sql.begin, inputs, true), isTaken, () => send(Sql.begin, inputs, false)) : send(Sql.begin, inputs, false)
-  // Where one identity is there already, as those of a planned run, more are to come.
-  let left = 0
-  let span = careful.least
-  let triedSince = 0
-  return (inputs: ReadonlyArray<ClaimInput>) => {
-    const room = inputs.every(({ extras }) => extras?.room === true)
-    if (inputs.some(notesObject)) return looking(inputs, room)
-    if (left > 0) {
-      left--
-      return looking(inputs, room)
-    }
-    if (triedSince++ > 0) span = careful.least
-    return Effect.catchIf(send(Sql.beginNew, inputs, room), isTaken, () => {
-      left = span
-      span = Math.min(careful.most, span * 2)
-      triedSince = 0
-      return looking(inputs, room)
-    })
-  }
-}
+/** In the order of their keys, in which all statements write rows. They are hexadecimal: the database has them in the same order. */
+export const inOrder = <I>(inputs: ReadonlyArray<I>, keyOf: (input: I) => string): ReadonlyArray<I> =>
+  inputs.length === 1 ? inputs : inputs.toSorted((a, b) => keyOf(a) < keyOf(b) ? -1 : 1)
 
 /** Claims of distinct keys. */
 export const claim = (sql: SqlClient.SqlClient, leaseMs: number) =>
@@ -301,23 +197,25 @@ const settleAnswer = (row: typeof MovedRow.Type | typeof SettledRow.Type, input:
 export type PaidInput = SettleInput & { readonly outcome: Succeeded }
 export const isFirstPaid = (input: SettleInput): input is PaidInput => input.outcome._tag === "Succeeded" && input.lease.epoch === 1 && input.attempt === 1
 
-/** Payments of distinct keys; true where the holder recorded the payment of the attached object. */
-export const settlePaid = (sql: SqlClient.SqlClient, pages: WrittenPages) => (inputs: ReadonlyArray<PaidInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> =>
-  retryRolledBack(Effect.flatMap(
+/** Payments of distinct keys; true where the holder recorded the payment of the attached object. Those of several workers are left to `settle`. */
+export const settlePaid = (sql: SqlClient.SqlClient, pages: WrittenPages) => (inputs: ReadonlyArray<PaidInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> => {
+  const [{ lease: { worker } }] = inputs as readonly [PaidInput]
+  if (inputs.some(({ lease }) => lease.worker !== worker)) return Effect.succeed(inputs.map(() => false))
+  const sent = inOrder(inputs, ({ lease }) => lease.chargeKey)
+  return retryRolledBack(Effect.flatMap(
     sql.unsafe(Sql.settlePaid, [
-      texts(inputs.map(({ lease }) => lease.chargeKey)),
-      texts(inputs.map(({ lease }) => lease.worker)),
-      bigints(inputs.map(({ lease }) => lease.epoch)),
-      integers(inputs.map(({ attempt }) => attempt)),
-      texts(inputs.map(({ outcome }) => outcome.paymentIntentId)),
-      texts(inputs.map(({ outcome }) => outcome.chargeId)),
-      bigints(inputs.map(({ outcome }) => outcome.amountReceivedMinor))
+      texts(sent.map(({ lease }) => lease.chargeKey)),
+      text(worker),
+      texts(sent.map(({ outcome }) => outcome.paymentIntentId)),
+      texts(sent.map(({ outcome }) => outcome.chargeId)),
+      bigints(sent.map(({ outcome }) => outcome.amountReceivedMinor))
     ]),
     (rows) => hasMoved(rows, inputs.map(({ lease }) => lease.chargeKey))
   )).pipe(Effect.map((moved) => {
     for (const [index, { lease }] of inputs.entries()) if (moved[index]) pages.settled(lease.chargeKey)
     return moved
   }))
+}
 
 /** Settlements of distinct keys. */
 export const settle = (sql: SqlClient.SqlClient) =>

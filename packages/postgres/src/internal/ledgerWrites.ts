@@ -8,113 +8,35 @@
  * `event_seq`, which every move raises. A row that changed between snapshot and write is answered with `again`, and the
  * caller asks anew. Times are the database's: `purser.now()`, which is the same throughout a statement.
  *
- * Nearly every claim is a first one, nearly every object the first of its charge, and nearly every settlement a payment of the
- * attached object by its holder. `beginNew`, `begin`, `attachFirst` and `settlePaid` are for these: no look before the write, since the
- * conditions of the write say all. What they leave is for `claim`, `attach` and `settle`. Only the first two insert charges, and `begin` does so before it updates any, which the look at `n` forces: in any order
- * two claims could wait for each other.
+ * Nearly every claim is a first one (`firstClaims`), nearly every object the first of its charge, and nearly every settlement a payment of the
+ * attached object by its holder. `attachFirst` and `settlePaid` are for these: no look before the write, since the
+ * conditions of the write say all. What they leave is for `attach` and `settle`.
  */
-import { scope, takeRoom } from "./capSql.ts"
-import { firstPage, isNext, newPage, newPageAfter, same, withPage, writeAttached, writeEvents, writeObjects } from "./eventPages.ts"
+import { takeRoom } from "./capSql.ts"
+import { isNext, newPage, newPageAfter, same, withPage, writeAttached, writeEvents, writeObjects } from "./eventPages.ts"
 import { writePage } from "./leasePages.ts"
 
 /** The time, for statements that join it. */
 export const clock = `t as materialized (select purser.now() as now)`
 const probe = `left join lateral (select * from purser.charges c where c.charge_key = i.charge_key offset 0) c on true`
 /** True of every key. The planner takes it to hold for few, and looks each of them up, be the table as small as it may. */
-const few = "length(i.charge_key) = 32"
+export const few = "length(i.charge_key) = 32"
 const open = `('planned', 'claimed', 'attached')`
 /** States in which a charge may have a lease. */
 export const held = `('claimed', 'attached', 'processing')`
 /** The object of an outcome where it is not the one that was attached: by it the charge is found. */
 const foundObject = "nullif(c.outcome_payment_intent_id, c.payment_intent_id) as object"
 
-const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
+/** A time, as it is answered. */
+export const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 
 /** Which of the keys of a batch; null for all of them, which it nearly always is. */
-const keysUnlessAll = "case when count(*) < cardinality($1::text[]) then coalesce(array_agg(charge_key), '{}') end"
+export const keysUnlessAll = "case when count(*) < cardinality($1::text[]) then coalesce(array_agg(charge_key), '{}') end"
 
 /** What `begin` and `claim` are given first. */
-const claims = `$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[]`
-const claimed = `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker, principal`
-
-const firstClaims = `${newPage},
-i as materialized (
-  select i.*, case when object is null then 'claimed' else 'attached' end as next
-  from unnest(${claims}, $14::text[], $15::text[]) as i(${claimed}, object, object_method)
-  order by charge_key
-)`
-const insertCharges = (onConflict: string) =>
-  `insert into purser.charges (charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id,
-    payment_method, allow_future, state, payment_intent_id, attached_payment_method, lease_worker, lease_epoch, lease_until, first_claimed_at,
-    planned_at, updated_at, event_pages)
-  select i.charge_key, i.namespace, i.customer_id, i.billing_period, i.item, i.amount_minor, i.currency, i.stripe_customer_id,
-    i.payment_method, i.allow_future, i.next, i.object, i.object_method, i.worker, 1, purser.now() + $12::float8 * interval '1 millisecond', purser.now(),
-    purser.now(), purser.now(), ${firstPage}
-  from i order by i.charge_key ${onConflict}`
-
-/** What follows the write of the charges `o`, and the answer. The locks of the caps come last, in the order in which `purser.reserve` takes them. */
-const lineOfClaim = { to: "next", worker: "worker", attempt: same("1"), detail: "object", principal: "principal" }
-const afterFirstClaims = (written: string) => `${written},
-g as (${writePage("(select charge_key, purser.now() + $12::float8 * interval '1 millisecond' as lease_until from o) o")} returning id),
-x as (delete from purser.lease_pages where id = any($17::bigint[])),
-s as (
-  select ${scope}, sum(amount_minor)::bigint as amount_minor, count(*) as reservations
-  from o where $16::boolean and (select count(*) from n) >= 0 and (select count(*) from e) >= 0
-  group by ${scope}
-),
-l as materialized (
-  select c.namespace, c.billing_period, c.currency, s.amount_minor, s.reservations
-  from purser.caps c join s using (${scope}) order by c.namespace, c.billing_period, c.currency for update of c
-),
-k as (
-  update purser.caps c set reserved_minor = c.reserved_minor + s.amount_minor, reservations = c.reservations + s.reservations
-  from l s
-  where (c.namespace, c.billing_period, c.currency) = (s.namespace, s.billing_period, s.currency)
-    and not c.closed and c.reserved_minor + s.amount_minor <= c.cap_minor
-  returning c.namespace, c.billing_period, c.currency
-),
-r as (
-  insert into purser.cap_reservations (charge_key, ${scope}, attempt, amount_minor, reserved_at)
-  select o.charge_key, ${scope}, 1, o.amount_minor, purser.now() from o join k using (${scope}) order by o.charge_key
-  returning charge_key
-)
-select (select ${keysUnlessAll} from o) as begun, (select ${keysUnlessAll} from r) as roomy, (select id from g) as page, ${epochMs("purser.now()")} as now_ms`
-
-/**
- * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals,
- * objects, methods of the objects, whether to take room, lease pages of which nothing is left. First claims of identities without a revision: a new row, or a planned one that
- * nobody has had. With an object the charge is attached at once; room is taken where all that a batch asks of a cap fits. Answers the keys
- * that were claimed, those of them that have room (null: all), and the page of their leases.
- */
-export const begin = `with
-${firstClaims},
-n as (${insertCharges("on conflict (charge_key) do nothing")} returning charge_key),
-p as (
-  update purser.charges c set state = i.next, payment_intent_id = i.object, attached_payment_method = i.object_method, lease_worker = i.worker,
-    lease_epoch = 1, lease_until = purser.now() + $12::float8 * interval '1 millisecond', first_claimed_at = purser.now(), event_seq = c.event_seq + 1,
-    event_pages = ${withPage}, updated_at = purser.now()
-  from (select i.* from i left join n using (charge_key) where n.charge_key is null and ${few} order by i.charge_key) i
-  where c.charge_key = i.charge_key and c.state = 'planned' and c.lease_epoch = 0 and c.revision = 0 and c.quarantine is null and ${isNext}
-    and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)
-      is not distinct from (i.amount_minor, i.currency, i.stripe_customer_id, i.payment_method)
-  returning c.charge_key, c.event_seq
-),
-o as materialized (
-  select i.*, w.event_seq, w.from_state
-  from (select charge_key, 1 as event_seq, null::text as from_state from n union all select charge_key, event_seq, 'planned' from p) w
-  join i using (charge_key)
-),
-${afterFirstClaims(`e as (${writeEvents("o", { ...lineOfClaim, from: "from_state" })} returning 1),\nb as (${writeAttached("o", "object")})`)}`
-
-/**
- * The same parameters and answer, for identities that are all new, and objects that have the key of their charge in their name: where one is not new, the statement
- * fails, and nothing of it has come about. To look for each before it is written takes a tenth of the claim.
- */
-export const beginNew = `with
-${firstClaims},
-n as (${insertCharges("")} returning 1),
-o as not materialized (select * from i),
-${afterFirstClaims(`e as (${writeEvents("o", { ...lineOfClaim, seq: same("1"), from: same(null) })} returning 1)`)}`
+export const claims = `$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[]`
+/** Their names. */
+export const claimed = `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, worker, principal`
 
 /**
  * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals, revisions.
@@ -222,24 +144,22 @@ select f.charge_key, f.kept_id,
   case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
 from f left join u on u.charge_key = f.charge_key`
 
-/** keys, workers, epochs, attempts, payment intents, charge ids, received. Payments of attached objects by who has held the charge from its first claim on; answers the keys that moved, or null for all. */
+/** keys in their order, worker, payment intents, charge ids, received. Payments of attached objects by who has held the charge from its first claim on, at the first attempt; answers the keys that moved, or null for all. */
 export const settlePaid = `with ${newPage},
-i as materialized (
-  select * from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::bigint[])
-    as i(charge_key, worker, epoch, attempt, intent_id, charge_id, received_minor)
-  order by charge_key
-),
 u as (
   update purser.charges c set state = 'succeeded', outcome_payment_intent_id = i.intent_id, charge_id = i.charge_id, received_minor = i.received_minor,
     outcome_code = null, outcome_decline_code = null, outcome_detail = null, outcome_advice_code = null, next_attempt_at = null,
     release_due = false, dunning_due = false, lease_until = null, settled_at = purser.now(), event_seq = c.event_seq + 1,
     event_pages = ${withPage}, updated_at = purser.now()
-  from (select * from i where ${few}) i
-  where c.charge_key = i.charge_key and c.state = 'attached' and c.lease_epoch = i.epoch and c.attempt = i.attempt and c.payment_intent_id = i.intent_id
+  from (
+    select * from (select unnest($1::text[]) as charge_key, unnest($3::text[]) as intent_id, unnest($4::text[]) as charge_id, unnest($5::bigint[]) as received_minor) i
+    where ${few}
+  ) i
+  where c.charge_key = i.charge_key and c.state = 'attached' and c.lease_epoch = 1 and c.attempt = 1 and c.payment_intent_id = i.intent_id
     and ${isNext}
-  returning c.charge_key, c.event_seq, c.attempt, i.worker
+  returning c.charge_key, c.event_seq
 ),
-e as (${writeEvents("u", { from: same("'attached'"), to: same("'succeeded'"), worker: "worker", detail: same(null) })})
+e as (${writeEvents("u", { from: same("'attached'"), to: same("'succeeded'"), worker: same("$2::text"), attempt: same("1"), detail: same(null) })})
 select ${keysUnlessAll} as moved from u`
 
 /**
@@ -281,7 +201,7 @@ u as (
     event_pages = case when f.verdict = 'moves' then ${withPage} else c.event_pages end, updated_at = t.now
   from f, t
   where f.verdict in ('moves', 'polls') and c.charge_key = f.charge_key and c.event_seq = f.event_seq
-  returning c.charge_key, c.event_seq, c.attempt, c.state, c.lease_until, c.namespace, c.billing_period, c.currency, c.amount_minor, f.kept_state, f.worker, f.ours,
+  returning c.charge_key, c.event_seq, c.attempt, c.state, c.lease_until, c.namespace, c.billing_period, c.currency, c.amount_minor, c.room_attempt, f.kept_state, f.worker, f.ours,
     f.verdict, c.outcome_detail, t.now, ${foundObject}
 ),
 e as (${
@@ -337,8 +257,9 @@ export const markReleased = `with
 i as materialized (select * from unnest($1::text[], $2::integer[]) as i(charge_key, attempt) order by charge_key),
 f as materialized (
   select i.*, c.version from i
-  cross join lateral (select c.xmin as version from purser.charges c where c.charge_key = i.charge_key and c.attempt = i.attempt and c.release_due offset 0) c
-  left join lateral (select true as taken from purser.cap_reservations r where r.charge_key = i.charge_key and r.attempt <= i.attempt offset 0) r on true where r.taken is null
+  cross join lateral (select c.xmin as version, c.room_attempt from purser.charges c where c.charge_key = i.charge_key and c.attempt = i.attempt and c.release_due offset 0) c
+  left join lateral (select true as taken from purser.cap_reservations r where r.charge_key = i.charge_key and r.attempt <= i.attempt offset 0) r on true
+  where r.taken is null and (c.room_attempt is null or c.room_attempt > i.attempt)
 ),
 u as (
   update purser.charges c set release_due = false from f where c.charge_key = f.charge_key and c.xmin = f.version

@@ -52,7 +52,7 @@ from k join purser.run_rows r on r.charge_key = k.charge_key and r.run_id = $1::
 
 /** run */
 export const totals = `select r.namespace, r.billing_period, r.currency, count(*) as rows, sum(r.amount_minor) as amount_minor,
-  coalesce(sum(r.amount_minor) filter (where v.charge_key is not null or c.state not in ${open} or (c.charge_key is not null and ${conflict})), 0)
+  coalesce(sum(r.amount_minor) filter (where v.charge_key is not null or c.room_attempt is not null or c.state not in ${open} or (c.charge_key is not null and ${conflict})), 0)
     as covered_minor, count(c.charge_key) as present
 from purser.run_rows r left join purser.charges c on c.charge_key = r.charge_key
   left join purser.cap_reservations v on v.charge_key = r.charge_key

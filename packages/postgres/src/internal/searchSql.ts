@@ -15,7 +15,7 @@ export const lineColumns = `c.charge_key, c.namespace, c.customer_id, c.billing_
   c.outcome_detail as detail, ${epochMs("c.updated_at")} as updated_at_ms`
 
 /** What a place is read from. */
-const order = { period: "c.billing_period desc, c.charge_key desc", customer: `c.customer_id collate "C", c.billing_period, c.charge_key` } as const
+const order = { period: "c.billing_period desc, c.planned_at desc, c.charge_key desc", customer: `c.customer_id collate "C", c.billing_period, c.charge_key` } as const
 
 /** A statement with its parameters. */
 export interface SearchStatement {
@@ -62,8 +62,10 @@ const rangeOf = (query: ChargeQuery, after: ChargePlace | null, name: Name): Ran
       `(c.customer_id collate "C", c.billing_period, c.charge_key) > (${name(text(after.customerId))}::text, ${name(text(after.billingPeriod))}::text, ${name(text(after.chargeKey))}::text)`]
     return { from: `purser.charges c${where(customer, ...place)}`, order: order.customer, filters: [...period, ...state] }
   }
-  const place = after === null ? [] : [() =>
-    `(c.billing_period, c.charge_key) < (${name(text(after.billingPeriod))}::text, ${name(text(after.chargeKey))}::text)`]
+  const place = after === null ? [] : [() => {
+    const key = `${name(text(after.chargeKey))}::text`
+    return `(c.billing_period, c.planned_at, c.charge_key) < (${name(text(after.billingPeriod))}::text, (select planned_at from purser.charges where charge_key = ${key}), ${key})`
+  }]
   if (wanted === "quarantined" || (wanted !== undefined && inWork.has(wanted))) {
     // There are few of them, whatever the size of the ledger: they are read where they are listed and put into order.
     const few = wanted === "quarantined" ? "(select * from purser.charges q where q.quarantine is not null offset 0)" : chargesWithLease()

@@ -52,9 +52,11 @@ g as (${writePage("w")})
 select ${takenColumns("w")}
 from w`
 
-/** period, after key, limit */
+/** period, after key or an empty text, limit */
 export const page = `select ${recordColumns}
-from purser.charges where billing_period = $1::text and charge_key > $2::text order by charge_key limit $3::integer`
+from purser.charges where billing_period = $1::text and (planned_at, charge_key) > (
+  case when $2::text = '' then '-infinity' else (select planned_at from purser.charges where charge_key = $2::text) end, $2::text)
+order by planned_at, charge_key limit $3::integer`
 
 /** Along the pages of the trail: the last one given is as good as the last one written. */
 export const newestEvent = `select ${epochMs("at")} as at_ms from purser.charge_event_pages order by page desc limit 1`

@@ -3,13 +3,26 @@
  * the reservations. In one plain statement both would share a snapshot from before the lock, and a reservation that
  * another process made while we waited would be counted twice. A function's statements each see what is committed.
  *
- * Caps are locked in the order of their key, so that two batches cannot wait for each other.
+ * Caps are locked in the order of their key, so that two batches cannot wait for each other, and after the charges whose rows are written, as whoever settles
+ * a charge does.
+ *
+ * Room that was taken with a first claim is noted in its charge, which costs that nothing: a row in a table of its own, under a random key, took a sixth of the claim.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
+/** A first claim that takes room fails as a whole where there is none, and is made without: its charge says from the start that it has room. */
+export const noRoom = "PU001"
+const refuseRoom = `create function purser.refuse_room() returns text[] language plpgsql as $$
+begin
+  raise exception 'no room under the cap' using errcode = '${noRoom}';
+end $$`
+
 /** True of every key. The planner takes it to hold for few, and looks each of them up: else it reads all reservations for a batch while they are some ten thousand. */
 const few = "u.k || '' = u.k"
+
+/** Whether the charge of the key `u.k` says that it holds room. */
+const withMark = "left join lateral (select true as holds from purser.charges c where c.charge_key = u.k and c.room_attempt is not null offset 0) m on true"
 
 const reserve = `create function purser.reserve(
   keys text[], namespaces text[], periods text[], currencies text[], attempts integer[], amounts bigint[], forced boolean[]
@@ -24,8 +37,8 @@ declare
   got text[];
 begin
   -- Those that it marks at the end, before the caps: a late payment is settled in this order too.
-  perform 1 from purser.charges c join unnest(keys) as u(k) on c.charge_key = u.k
-    where ${few} and c.state in ('declined', 'rejected', 'canceled') order by c.charge_key for update of c;
+  perform 1 from purser.charges c join unnest(keys, attempts) as u(k, a) on c.charge_key = u.k
+    where ${few} and (c.state in ('declined', 'rejected', 'canceled') or c.room_attempt < u.a) order by c.charge_key for update of c;
 
   perform 1 from purser.caps c
     where (c.namespace, c.billing_period, c.currency) in (select * from unnest(namespaces, periods, currencies))
@@ -36,9 +49,12 @@ begin
   update purser.cap_reservations r set attempt = greatest(r.attempt, w.attempt)
     from (select distinct on (k) k, a as attempt from unnest(keys, attempts) as u(k, a) where ${few} order by k, a desc) w
     where r.charge_key = w.k and r.attempt < w.attempt;
+  update purser.charges c set room_attempt = w.attempt
+    from (select k, max(a) as attempt from unnest(keys, attempts) as u(k, a) where ${few} group by k) w
+    where c.charge_key = w.k and c.room_attempt < w.attempt;
 
   for cap in
-    select w.namespace, w.billing_period, w.currency, c.cap_minor as lid, c.reserved_minor as held, c.closed, c.namespace is not null as open
+    select w.namespace, w.billing_period, w.currency, c.cap_minor::bigint as lid, c.reserved_minor::bigint as held, c.closed, c.namespace is not null as open
     from (select distinct u.namespace, u.billing_period, u.currency
           from unnest(namespaces, periods, currencies) as u(namespace, billing_period, currency)) w
     -- Also one that was opened while this waited for the others: its lock is taken here.
@@ -58,7 +74,8 @@ begin
         insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
         select u.k, cap.namespace, cap.billing_period, cap.currency, u.attempt, u.amount, purser.now()
         from unnest(keys, namespaces, periods, currencies, attempts, amounts) as u(k, namespace, billing_period, currency, attempt, amount)
-        where u.namespace = cap.namespace and u.billing_period = cap.billing_period and u.currency = cap.currency
+        ${withMark}
+        where u.namespace = cap.namespace and u.billing_period = cap.billing_period and u.currency = cap.currency and m.holds is null
         order by u.k
         on conflict (charge_key) do nothing
         returning charge_key, amount_minor
@@ -72,10 +89,11 @@ begin
         where u.namespace = cap.namespace and u.billing_period = cap.billing_period and u.currency = cap.currency;
     else
     for wish in
-      select u.ord::integer, u.k, u.attempt, u.amount, u.force, r.charge_key is not null as holds
+      select u.ord::integer, u.k, u.attempt, u.amount, u.force, r.charge_key is not null or m.holds is not null as holds
       from unnest(keys, namespaces, periods, currencies, attempts, amounts, forced) with ordinality
         as u(k, namespace, billing_period, currency, attempt, amount, force, ord)
       left join lateral (select r.charge_key from purser.cap_reservations r where r.charge_key = u.k offset 0) r on true
+      ${withMark}
       where u.namespace = cap.namespace and u.billing_period = cap.billing_period and u.currency = cap.currency
       order by u.ord
     loop
@@ -136,10 +154,18 @@ end $$`
 const release = `create function purser.release(keys text[], attempts integer[]) returns void
 language plpgsql as $$
 begin
+  perform 1 from purser.charges c join unnest(keys) as u(k) on c.charge_key = u.k
+    where ${few} and c.room_attempt is not null order by c.charge_key for update of c;
+
   perform 1 from purser.caps c
     where (c.namespace, c.billing_period, c.currency) in (
       select r.namespace, r.billing_period, r.currency from unnest(keys) as u(k)
-      cross join lateral (select * from purser.cap_reservations r where r.charge_key = u.k offset 0) r)
+      cross join lateral (
+        select r.namespace, r.billing_period, r.currency from purser.cap_reservations r where r.charge_key = u.k
+        union all
+        select m.namespace, m.billing_period, m.currency from purser.charges m where m.charge_key = u.k and m.room_attempt is not null
+        offset 0
+      ) r)
     order by c.namespace, c.billing_period, c.currency
     for update;
 
@@ -150,9 +176,14 @@ begin
       -- Paid after all, and its room taken again, since it was found to be unpaid.
       and not exists (select 1 from purser.charges c where c.charge_key = w.k and c.state = 'succeeded')
     returning r.namespace, r.billing_period, r.currency, r.amount_minor
+  ), unmarked as (
+    update purser.charges c set room_attempt = null
+    from (select k, max(a) as attempt from unnest(keys, attempts) as u(k, a) where ${few} group by k) w
+    where c.charge_key = w.k and c.room_attempt <= w.attempt and c.state <> 'succeeded'
+    returning c.namespace, c.billing_period, c.currency, c.amount_minor
   ), sums as (
     select g.namespace, g.billing_period, g.currency, sum(g.amount_minor)::bigint as amount_minor, count(*) as reservations
-    from gone g group by 1, 2, 3
+    from (select * from gone union all select * from unmarked) g group by 1, 2, 3
   )
   update purser.caps c set reserved_minor = c.reserved_minor - s.amount_minor, reservations = c.reservations - s.reservations
     from sums s
@@ -164,6 +195,7 @@ end $$`
 /** Applies the migration. */
 export default Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(refuseRoom)
   yield* sql.unsafe(reserve)
   yield* sql.unsafe(release)
 })

@@ -1,13 +1,13 @@
 /**
  * The tables of what comes from the processor unasked: the inbox of webhook events, movements of money that the ledger did
  * not make, and objects that belong to no row. And rows by their period, which reconciliation reads in pages; the period
- * of a row never changes, so that its index costs the steps of a charge nothing.
+ * of a row and its time never change, so that its index costs the steps of a charge nothing, and new rows come to its end.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements: ReadonlyArray<string> = [
-  `create index charges_period on purser.charges (billing_period, charge_key)`,
+  `create index charges_period on purser.charges (billing_period, planned_at, charge_key)`,
 
   `create table purser.webhook_events (
     event_id text collate "C" primary key,

@@ -19,7 +19,7 @@ const statements: ReadonlyArray<string> = [
   `alter table purser.charges add column unpaid boolean not null default false`,
   `comment on column purser.charges.unpaid is 'declined, rejected, canceled, or it requires an action'`,
   "update purser.charges set unpaid = state in ('declined', 'rejected', 'canceled', 'requires_action')",
-  `create index charges_unpaid on purser.charges (billing_period, charge_key) where unpaid`,
+  `create index charges_unpaid on purser.charges (billing_period, planned_at, charge_key) where unpaid`,
   `create index charges_quarantine on purser.charges (charge_key) where quarantine is not null`,
 
   // Rows whose identity the ledger had with other terms when their run was planned. Neither side's terms ever change, so
