@@ -35,7 +35,7 @@ export const guards = [
     afterAlike: [
       "\n    and not c.closed",
       " and c.reserved_minor + d.amount_minor <= c.cap_minor",
-      "\n    and not exists (select 1 from purser.cap_reservations r where r.charge_key = any($1::text[]))",
+      "\n    and not exists (select 1 from unnest($1::text[]) as w(charge_key) cross join lateral (select 1 from purser.cap_reservations r where r.charge_key = w.charge_key offset 0) r)",
       [" when d.reservations > 0 and (select count(*) from k) = 0 then purser.refuse_room()", ""],
       ["case when not $13::boolean then '{}' when", "case when"]
     ],

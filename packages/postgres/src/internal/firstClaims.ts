@@ -45,7 +45,7 @@ k as (
   from d
   where $13::boolean and (select count(*) from e) > 0 and (c.namespace, c.billing_period, c.currency) = (${shared.namespace}, ${shared.period}, ${shared.currency})
     and not c.closed and c.reserved_minor + d.amount_minor <= c.cap_minor
-    and not exists (select 1 from purser.cap_reservations r where r.charge_key = any($1::text[]))
+    and not exists (select 1 from unnest($1::text[]) as w(charge_key) cross join lateral (select 1 from purser.cap_reservations r where r.charge_key = w.charge_key offset 0) r)
   returning 1
 )
 select ${begun} as begun, (select id from g) as page, ${epochMs("purser.now()")} as now_ms,
