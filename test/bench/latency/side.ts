@@ -26,8 +26,8 @@ const paced = async (run: string, many: number): Promise<ReadonlyArray<number>> 
   }))
 }
 
-// What is compiled late is compiled then, as it is in a program that has been up for two minutes at this rate; DBOS takes too long for as many.
-await charge(jobsOf(`${setting.run}w`, name === "dbos" ? 500 : 5000))
+// What is compiled late is compiled then, as it is in a program that has been up for ten minutes at this rate; DBOS takes too long for as many.
+await charge(jobsOf(`${setting.run}w`, name === "dbos" ? 2000 : 30_000))
 await paced(`${setting.run}x`, Math.ceil(count / 5))
 say("ready")
 await heard()
