@@ -34,16 +34,16 @@ export const guards = [
     ],
     afterAlike: [
       "\n    and not c.closed",
-      " and c.reserved_minor + d.amount_minor <= c.cap_minor",
-      "\n    and not exists (select 1 from unnest($1::text[]) as w(charge_key) cross join lateral (select 1 from purser.cap_reservations r where r.charge_key = w.charge_key offset 0) r)",
-      [" when d.reservations > 0 and (select count(*) from k) = 0 then purser.refuse_room()", ""],
-      ["case when not $13::boolean then '{}' when", "case when"]
+      " and d.amount_minor <= c.cap_minor - c.reserved_minor",
+      ["case when (select count(*) from k) = 0 then true else purser.any_reserved($1::text[]) end", "(select count(*) from k) = 0"],
+      ["\n    when d.reservations > 0 and case when (select count(*) from k) = 0 then true else purser.any_reserved($1::text[]) end then purser.refuse_room()", ""],
+      ["case when not $13::boolean then '{}'\n    when", "case when"]
     ],
     begin: [
       " on conflict (charge_key) do nothing",
       [" order by c.namespace, c.billing_period, c.currency for update of c", "", atomic],
       "\n    and not c.closed",
-      " and c.reserved_minor + s.amount_minor <= c.cap_minor"
+      " and s.amount_minor <= c.cap_minor - c.reserved_minor"
     ]
   }),
   ...of("internal/ledgerWrites.ts", [locked, suite("PgLedger"), suite("eventPages"), suite("lockedTrail"), suite("lateRoom"), suite("roomOfClaims")], {
@@ -239,10 +239,10 @@ export const guards = [
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;"],
       [" and r.attempt < w.attempt", "", "the greatest of both is written"],
       ["cap.open and not cap.closed and taken", "cap.open and taken"],
-      [" and taken + wished <= cap.lid", ""],
+      [" and wished <= cap.lid - taken", ""],
       ["      elsif wish.holds then\n        verdict := 'held';\n", ""],
       ["      elsif cap.closed and not wish.force then\n        verdict := 'closed';\n", ""],
-      ["      elsif taken + wish.amount > cap.lid and not wish.force then\n        verdict := 'exceeded';\n", ""],
+      ["      elsif wish.amount > cap.lid - taken and not wish.force then\n        verdict := 'exceeded';\n", ""],
       ["        order by u.k\n        on conflict (charge_key) do nothing", "        order by u.k"],
       [" and x.currency = w.currency for update", " and x.currency = w.currency"],
       ["        if wish.force then\n          insert", "        if true then\n          insert"],

@@ -220,7 +220,10 @@ export class Ledger extends Context.Service<Ledger, {
    * quarantined or has other terms. A new row of a revision needs the paid row that it bills anew, and no other that does so.
    */
   readonly adopt: (input: AdoptInput) => Effect.Effect<ClaimedCharge | undefined, LedgerError>
-  /** Rows of a period in the order in which they came, those of one act by their keys, after the row `afterKey`, or from the first where it is empty. */
+  /**
+   * Rows of a period in the order in which they came, those of one act by their keys, after the row `afterKey`, or from the first where it is empty. An act is as old as its
+   * beginning: rows of one that ends while somebody walks may stand before the place that was reached, and are seen by the next walk.
+   */
   readonly page: (billingPeriod: string, afterKey: string, limit: number) => Effect.Effect<ReadonlyArray<ChargeRecord>, LedgerError>
   /** When the newest event of all was written, on the store's clock; `undefined` while there is none. */
   readonly newestEventMs: Effect.Effect<number | undefined, LedgerError>

@@ -16,7 +16,7 @@ import { eventPageMax } from "./internal/eventPages.ts"
 import { isBadInput, ledgerUnavailable, retryRolledBack, type StoreFailure } from "./internal/failures.ts"
 import * as GroupCommit from "./internal/groupCommit.ts"
 import { leaseConfig } from "./internal/leaseConfig.ts"
-import { begin } from "./internal/firstClaimBatches.ts"
+import { type Answer as FirstAnswer, elsewhere, makeFirstClaims } from "./internal/firstClaimBatches.ts"
 import * as Batches from "./internal/ledgerBatches.ts"
 import * as Reads from "./internal/ledgerReads.ts"
 import * as Sql from "./internal/ledgerWrites.ts"
@@ -80,14 +80,17 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
     Batches.claim(sql, leaseMs),
     (first, later) => sameTerms(first, later) ? afterClaim : undefined
   )
-  const beginBatch = begin(sql, leaseMs, pages)
-  const beginAny = yield* grouped<Batches.ClaimInput, ClaimAnswer | undefined, ClaimAnswer>(
-    "claim",
-    (input) => input.chargeKey,
-    (inputs) => Effect.tap(beginBatch(inputs), (answers) => upkeep.claimed(answers.filter((answer) => answer !== undefined).length)),
-    (first, later) => sameTerms(first, later) ? (answer) => answer === undefined ? undefined : afterClaim(answer) : undefined,
-    (input, answer) => answer === undefined ? claimAny(input) : Exit.succeed(answer)
-  )
+  const firstClaims = makeFirstClaims(sql, leaseMs, pages)
+  const firsts = (claims: (inputs: ReadonlyArray<Batches.ClaimInput>) => Effect.Effect<ReadonlyArray<FirstAnswer>, StoreFailure>, others: (input: Batches.ClaimInput) => Effect.Effect<ClaimAnswer, LedgerError>) =>
+    grouped<Batches.ClaimInput, FirstAnswer, ClaimAnswer>(
+      "claim",
+      (input) => input.chargeKey,
+      (inputs) => Effect.tap(claims(inputs), (answers) => upkeep.claimed(answers.filter((answer) => typeof answer === "object").length)),
+      (first, later) => sameTerms(first, later) ? (answer) => typeof answer === "object" ? afterClaim(answer) : answer : undefined,
+      (input, answer) => typeof answer === "object" ? Exit.succeed(answer) : answer === elsewhere ? others(input) : claimAny(input)
+    )
+  const beginAny = yield* firsts(firstClaims.any, claimAny)
+  const begin = yield* firsts(firstClaims.begin, beginAny)
   const sameAttach = (a: AttachInput, b: AttachInput) =>
     same(a.paymentIntentId === b.paymentIntentId && a.lease.epoch === b.lease.epoch && a.generation === b.generation && a.paymentMethod === b.paymentMethod)
   const attachAny = yield* grouped<AttachInput, AttachAnswer>("attach", (input) => input.lease.chargeKey, Batches.attach(sql), sameAttach)
@@ -124,7 +127,7 @@ const make = Effect.fnUntraced(function*(options: PgLedgerOptions) {
   return Ledger.of({
     store: sql,
     claim: (request, worker, extras) =>
-      Effect.withFiber((fiber) => (request.revision === undefined ? beginAny : claimAny)(new Batches.ClaimInput(request, worker, fiber.getRef(Principal), extras))),
+      Effect.withFiber((fiber) => (request.revision === undefined ? begin : claimAny)(new Batches.ClaimInput(request, worker, fiber.getRef(Principal), extras))),
     attach,
     settle,
     extend,

@@ -125,6 +125,9 @@ const make = Effect.fnUntraced(function*(options: PgSpendCapOptions) {
 
   const caps = (operation: string, statement: string, params: ReadonlyArray<unknown>) =>
     retryRolledBack(Effect.flatMap(sql.unsafe(statement, params), decodeCaps)).pipe(Effect.mapError(capUnavailable(operation)))
+  /** What another process has just written may be too young for the statement's snapshot to show: the second look sees it. */
+  const capsSeen = (operation: string, statement: string, params: ReadonlyArray<unknown>) =>
+    Effect.flatMap(caps(operation, statement, params), (rows) => rows.length === 0 ? caps(operation, statement, params) : Effect.succeed(rows))
   const scope = (of: CapScope) => [text(of.namespace), text(of.billingPeriod), text(of.currency)]
   const one = (of: CapScope, rows: ReadonlyArray<typeof CapRow.Type>) =>
     rows[0] === undefined ? fail(new CapMissing({ billingPeriod: of.billingPeriod, currency: of.currency })) : Effect.succeed(reportOf(rows[0]))
@@ -134,10 +137,7 @@ const make = Effect.fnUntraced(function*(options: PgSpendCapOptions) {
     open: Effect.fnUntraced(function*(input) {
       const capMinor = capOf(input.expectedMinor, input.headroomPercent)
       const params = [...scope(input), input.expectedMinor, integer(input.headroomPercent), capMinor, text(input.runId === undefined ? null : `run ${input.runId}`)]
-      // The insert of another process may be too young for the statement's snapshot to show: the second look sees it.
-      let rows = yield* caps("open", Sql.open, params)
-      if (rows.length === 0) rows = yield* caps("open", Sql.open, params)
-      const [row] = rows
+      const [row] = yield* capsSeen("open", Sql.open, params)
       if (row === undefined) return yield* Effect.fail(capUnavailable("open")(new Contended({ operation: "open" })))
       if (row.expected_minor === input.expectedMinor && row.headroom_percent === input.headroomPercent) return reportOf(row)
       return yield* fail(
@@ -158,9 +158,9 @@ const make = Effect.fnUntraced(function*(options: PgSpendCapOptions) {
         (rows) => one(input, rows)
       ),
     close: (of, act) =>
-      Effect.asVoid(Effect.flatMap(caps("close", Sql.close, [...scope(of), text(act?.actor ?? null), text(act?.reason ?? null)]), (rows) => one(of, rows))),
+      Effect.asVoid(Effect.flatMap(capsSeen("close", Sql.close, [...scope(of), text(act?.actor ?? null), text(act?.reason ?? null)]), (rows) => one(of, rows))),
     reopen: (input) =>
-      Effect.flatMap(caps("reopen", Sql.reopen, [...scope(input), text(input.actor), text(input.reason)]), (rows) => one(input, rows)),
+      Effect.flatMap(capsSeen("reopen", Sql.reopen, [...scope(input), text(input.actor), text(input.reason)]), (rows) => one(input, rows)),
     report: (billingPeriod) =>
       Effect.map(caps("report", Sql.report, [text(billingPeriod ?? null)]), (rows) => rows.map(reportOf))
   })

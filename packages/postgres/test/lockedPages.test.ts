@@ -9,7 +9,7 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
 import { turnPages } from "../src/internal/leasePages.ts"
-import { begin as beginBatch } from "../src/internal/firstClaimBatches.ts"
+import { makeFirstClaims } from "../src/internal/firstClaimBatches.ts"
 import * as Batches from "../src/internal/ledgerBatches.ts"
 import { integer } from "../src/internal/params.ts"
 import { takeExpired } from "../src/internal/takeExpired.ts"
@@ -28,7 +28,7 @@ const claim = (customer: string) =>
 const claimInput = (customer: string) => new Batches.ClaimInput(chargeFor(customer, "2026-09"), "w2", null, undefined)
 /** Acts of the ledger on the connection of a transaction that is under way, which the ledger's own never are. */
 const acts = Effect.map(SqlClient.SqlClient, (sql) => ({
-  begin: (customer: string) => beginBatch(sql, leaseMs, new WrittenPages())([claimInput(customer)]),
+  begin: (customer: string) => makeFirstClaims(sql, leaseMs, new WrittenPages()).begin([claimInput(customer)]),
   claim: (customer: string) => Batches.claim(sql, leaseMs)([claimInput(customer)]),
   extend: (charge: ClaimedCharge) => Batches.extend(sql, leaseMs)([charge.lease]),
   handBack: (charge: ClaimedCharge, retryAfterMs: number) => Batches.handBack(sql)([{ lease: charge.lease, retryAfterMs, detail: "stopped" }]),

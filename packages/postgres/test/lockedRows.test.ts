@@ -3,7 +3,7 @@
  * whether the row is still what it saw. PGlite has one connection, so that nothing of this can happen there.
  */
 import { assert, layer } from "@effect/vitest"
-import { type ChargeKey, type ChargeRequest, type ClaimedCharge, Declined, Ledger, Processing, SpendCap, Succeeded } from "@purser/core"
+import { type ChargeKey, type ChargeRequest, type ClaimedCharge, Declined, Ledger, Processing, RunLedger, SpendCap, Succeeded } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Exit, Fiber, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,6 +11,7 @@ import * as DatabaseClock from "../src/DatabaseClock.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
 import { bigints, doubles, integers, nullableDoubles, texts } from "../src/internal/params.ts"
 import { PgLedger } from "../src/PgLedger.ts"
+import { PgRunLedger } from "../src/PgRunLedger.ts"
 import { PgSpendCap } from "../src/PgSpendCap.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 import { after, inTurn, untilWaiting, whileLocked } from "./support/inTurn.ts"
@@ -338,3 +339,48 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("at a locked row o
     assert.deepStrictEqual([report!.reservedMinor, report!.reservations], [1000n, 1])
   }))
 })
+
+for (const planned of [false, true]) {
+  layer(Layer.provideMerge(PgRunLedger.layer, stores), { timeout: 60_000, excludeTestServices: true })(`at a locked cap of PostgreSQL, ${planned ? "planned" : "new"}`, (it) => {
+    const wish = (request: ChargeRequest) => ({ ...request, chargeKey: request.chargeKey, attempt: 1, amountMinor: request.amountMinor })
+    const scene = Effect.fnUntraced(function*(name: string) {
+      const [cap, runs] = [yield* SpendCap, yield* RunLedger]
+      const request = chargeFor(name, "2026-11", { namespace: name })
+      yield* cap.open({ ...request, expectedMinor: 1_000_000n, headroomPercent: 100 })
+      yield* runs.begin({ runId: name, source: "test" })
+      yield* runs.stage(name, planned ? [{ line: 1, chargeKey: request.chargeKey, request }] : [])
+      yield* runs.plan(name)
+      return request
+    })
+    const atCap = <A, E, R, B, F, S>({ namespace }: ChargeRequest, first: Effect.Effect<A, E, R>, second: Effect.Effect<B, F, S>) =>
+      inTurn("select 1 from purser.caps where namespace = $1 for update", [namespace], first, second)
+    // By a process that has had no trouble yet.
+    const claimed = (request: ChargeRequest) =>
+      Effect.flatMap(Ledger, (ledger) => Effect.map(ledger.claim(request, "w1", { room: true }), (answer) => answer._tag === "Claimed" && answer.hasRoom)).pipe(
+        Effect.provide(Layer.fresh(PgLedger.layer)))
+    const reserved = Effect.fnUntraced(function*({ billingPeriod, namespace }: ChargeRequest) {
+      return (yield* (yield* SpendCap).report(billingPeriod)).find((one) => one.namespace === namespace)!.reservedMinor
+    })
+
+    it.effect("a first claim takes no room where somebody takes it for its charge meanwhile", () => Effect.gen(function*() {
+      const request = yield* scene("reserve-first")
+      assert.deepStrictEqual(yield* atCap(request, (yield* SpendCap).reserve(wish(request)), claimed(request)), [undefined, false])
+      assert.strictEqual(yield* reserved(request), 1000n)
+    }))
+
+    it.effect("and nobody takes it for a charge whose first claim takes it meanwhile", () => Effect.gen(function*() {
+      const request = yield* scene("claim-first")
+      assert.deepStrictEqual(yield* atCap(request, claimed(request), (yield* SpendCap).reserve(wish(request))), [true, undefined])
+      assert.strictEqual(yield* reserved(request), 1000n)
+    }))
+
+    it.effect("it is closed by two, and opened again by two", () => Effect.gen(function*() {
+      const request = yield* scene("closed-twice")
+      const [ours, others] = [yield* SpendCap, yield* (yield* theirs).cap]
+      assert.deepStrictEqual(yield* atCap(request, ours.close(request), others.close(request)), [undefined, undefined])
+      const act = { ...request, actor: "ann", reason: "test" }
+      const opened = yield* atCap(request, ours.reopen(act), others.reopen(act))
+      assert.deepStrictEqual(opened.map(({ closed }) => closed), [false, false])
+    }))
+  })
+}

@@ -131,11 +131,15 @@ class Doubt {
   }
 }
 
-type Answers = Effect.Effect<ReadonlyArray<ClaimAnswer | undefined>, StoreFailure>
+/** To a claim whose batch was carried out without it: it is for `any`. */
+export const elsewhere = "elsewhere"
+/** No answer to one that is no first claim, or whose row says something else. */
+export type Answer = ClaimAnswer | typeof elsewhere | undefined
+type Answers = Effect.Effect<ReadonlyArray<Answer>, StoreFailure>
 
-/** First claims of distinct keys; no answer for one that is no first claim, or whose row says something else. */
-export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenPages) => {
-  const send = (statement: string, inputs: ReadonlyArray<ClaimInput>, room: boolean, columns: ReadonlyArray<unknown>, more: ReadonlyArray<unknown> = []): Answers =>
+/** First claims of distinct keys. A failure has left nothing written, so that the batch may be halved. */
+export const makeFirstClaims = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenPages) => {
+  const send = (statement: string, inputs: ReadonlyArray<ClaimInput>, room: boolean, columns: ReadonlyArray<unknown>, more: ReadonlyArray<unknown> = []) =>
     retryRolledBack(Effect.flatMap(sql.unsafe(statement, [...columns, boolean(room), bigints(pages.takeDone()), ...more]), decodeBegun)).pipe(Effect.map(([row]) => {
       if (row === undefined) return inputs.map(() => undefined)
       const { now_ms: nowMs, page } = row
@@ -149,7 +153,7 @@ export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenP
 
   // Caps that are closed or full, or not there: their charges ask for room by themselves.
   const room = new Doubt()
-  const orWithout = (wanted: boolean, claims: (room: boolean) => Answers): Answers =>
+  const orWithout = <A>(wanted: boolean, claims: (room: boolean) => Effect.Effect<A, StoreFailure>) =>
     wanted
       ? Effect.catchIf(claims(true), isWithoutRoom, () => {
         room.raise()
@@ -166,7 +170,8 @@ export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenP
     const more = newColumns(sent)
     return orWithout(wanted, (room) => send(First.beginNew, inputs, room, columns, more))
   }
-  const beginAny = (inputs: ReadonlyArray<ClaimInput>, wanted: boolean) => {
+  const isWanted = (inputs: ReadonlyArray<ClaimInput>) => inputs.every(({ extras }) => extras?.room === true)
+  const any = (inputs: ReadonlyArray<ClaimInput>) => {
     const claims = (room: boolean) =>
       send(First.begin, inputs, room, [
         ...claimColumns(inputs, leaseMs),
@@ -174,29 +179,25 @@ export const begin = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenP
         texts(inputs.map(({ extras }) => extras?.object?.paymentMethod ?? null))
       ])
     // The room of a charge that nobody has had may be held already.
-    return wanted ? Effect.catchIf(claims(true), isTaken, () => claims(false)) : claims(false)
+    return isWanted(inputs) ? Effect.catchIf(claims(true), isTaken, () => claims(false)) : claims(false)
   }
-  const beginPlanned = (inputs: ReadonlyArray<ClaimInput>, wanted: boolean) => {
+  const beginPlanned = (inputs: ReadonlyArray<ClaimInput>, wanted: boolean): Answers => {
     const columns = alikeColumns(inOrder(inputs, (input) => input.chargeKey), leaseMs)
-    return Effect.flatMap(orWithout(wanted, (room) => send(First.beginPlanned, inputs, room, columns)), (answers) => {
-      const rest = inputs.filter((_, index) => answers[index] === undefined)
-      ofPlanned = rest.length * 2 <= inputs.length
-      if (rest.length === 0) return Effect.succeed(answers)
-      return Effect.map(beginAny(rest, wanted), (others) => {
-        const next = others.values()
-        return answers.map((answer) => answer ?? next.next().value)
-      })
+    return Effect.map(orWithout(wanted, (room) => send(First.beginPlanned, inputs, room, columns)), (answers) => {
+      const begun = answers.filter((answer) => answer !== undefined)
+      ofPlanned = begun.length * 2 >= inputs.length
+      return begun.length === inputs.length ? answers : answers.map((answer) => answer ?? elsewhere)
     })
   }
 
-  return (inputs: ReadonlyArray<ClaimInput>): Answers => {
-    const wanted = inputs.every(({ extras }) => extras?.room === true)
-    if (!areAlike(inputs)) return beginAny(inputs, wanted)
-    const hopeful = wanted && !room.next()
-    if (known.next()) return ofPlanned ? beginPlanned(inputs, hopeful) : beginAny(inputs, wanted)
-    return Effect.catchIf(beginNew(inputs, hopeful), isTaken, () => {
+  const begin = (inputs: ReadonlyArray<ClaimInput>): Answers => {
+    if (!areAlike(inputs)) return any(inputs)
+    const hopeful = isWanted(inputs) && !room.next()
+    if (known.next()) return ofPlanned ? beginPlanned(inputs, hopeful) : any(inputs)
+    return Effect.catchIf(beginNew(inputs, hopeful), isTaken, (): Answers => {
       known.raise()
       return beginPlanned(inputs, hopeful)
     })
   }
+  return { any, begin }
 }

@@ -36,7 +36,10 @@ const principal = sameOrNone("$10::text")
 /** What a charge says of the room that the batch takes. */
 const room = "case when $13::boolean then 1 end"
 
-/** What follows the write of the charges `u` of one scope, and the answer. Where not all of them find room, or one holds some already, the statement fails. */
+/**
+ * What follows the write of the charges `u` of one scope, and the answer. Where not all of them find room, or one holds some already, the statement fails. The look for what is
+ * held comes when the cap is locked, and in a function, which sees what was taken while this waited for the lock.
+ */
 const afterAlike = (written: string, begun: string) => `d as materialized (select count(*) as reservations, sum(amount_minor)::bigint as amount_minor from u),
 ${written},
 x as (delete from purser.lease_pages where id = any($14::bigint[])),
@@ -44,12 +47,12 @@ k as (
   update purser.caps c set reserved_minor = c.reserved_minor + d.amount_minor, reservations = c.reservations + d.reservations
   from d
   where $13::boolean and (select count(*) from e) > 0 and (c.namespace, c.billing_period, c.currency) = (${shared.namespace}, ${shared.period}, ${shared.currency})
-    and not c.closed and c.reserved_minor + d.amount_minor <= c.cap_minor
-    and not exists (select 1 from unnest($1::text[]) as w(charge_key) cross join lateral (select 1 from purser.cap_reservations r where r.charge_key = w.charge_key offset 0) r)
+    and not c.closed and d.amount_minor <= c.cap_minor - c.reserved_minor
   returning 1
 )
 select ${begun} as begun, (select id from g) as page, ${epochMs("purser.now()")} as now_ms,
-  case when not $13::boolean then '{}' when d.reservations > 0 and (select count(*) from k) = 0 then purser.refuse_room() end as roomy
+  case when not $13::boolean then '{}'
+    when d.reservations > 0 and case when (select count(*) from k) = 0 then true else purser.any_reserved($1::text[]) end then purser.refuse_room() end as roomy
 from d`
 
 /**
@@ -132,7 +135,7 @@ k as (
   update purser.caps c set reserved_minor = c.reserved_minor + s.amount_minor, reservations = c.reservations + s.reservations
   from l s
   where (c.namespace, c.billing_period, c.currency) = (s.namespace, s.billing_period, s.currency)
-    and not c.closed and c.reserved_minor + s.amount_minor <= c.cap_minor
+    and not c.closed and s.amount_minor <= c.cap_minor - c.reserved_minor
   returning c.namespace, c.billing_period, c.currency
 ),
 r as (

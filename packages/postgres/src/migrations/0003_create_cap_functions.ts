@@ -18,6 +18,12 @@ begin
   raise exception 'no room under the cap' using errcode = '${noRoom}';
 end $$`
 
+/** Whether somebody holds room for one of the charges that was not taken with its first claim; as of now, and not of the statement that asks. */
+const anyReserved = `create function purser.any_reserved(keys text[]) returns boolean language plpgsql volatile as $$
+begin
+  return exists (select 1 from unnest(keys) as u(k) cross join lateral (select 1 from purser.cap_reservations r where r.charge_key = u.k offset 0) r);
+end $$`
+
 /** True of every key. The planner takes it to hold for few, and looks each of them up: else it reads all reservations for a batch while they are some ten thousand. */
 const few = "u.k || '' = u.k"
 
@@ -68,7 +74,7 @@ begin
     added := 0;
     wished := (select sum(u.amount) from unnest(namespaces, periods, currencies, amounts) as u(namespace, billing_period, currency, amount)
       where u.namespace = cap.namespace and u.billing_period = cap.billing_period and u.currency = cap.currency);
-    if cap.open and not cap.closed and taken + wished <= cap.lid then
+    if cap.open and not cap.closed and wished <= cap.lid - taken then
       -- All fit, whoever of them holds room already: one statement takes what is new.
       with n as (
         insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
@@ -115,7 +121,7 @@ begin
         end if;
       elsif cap.closed and not wish.force then
         verdict := 'closed';
-      elsif taken + wish.amount > cap.lid and not wish.force then
+      elsif wish.amount > cap.lid - taken and not wish.force then
         verdict := 'exceeded';
       else
         insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
@@ -196,6 +202,7 @@ end $$`
 export default Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(refuseRoom)
+  yield* sql.unsafe(anyReserved)
   yield* sql.unsafe(reserve)
   yield* sql.unsafe(release)
 })
