@@ -238,7 +238,7 @@ export const guards = [
     reserve: [
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;"],
       [" and r.attempt < w.attempt", "", "the greatest of both is written"],
-      ["cap.open and not cap.closed and taken", "cap.open and taken"],
+      ["cap.open and not cap.closed and wished", "cap.open and wished"],
       [" and wished <= cap.lid - taken", ""],
       ["      elsif wish.holds then\n        verdict := 'held';\n", ""],
       ["      elsif cap.closed and not wish.force then\n        verdict := 'closed';\n", ""],
