@@ -20,7 +20,8 @@ const long = [
 const both = [
   ...e2e(["reconcile", "reconcileRevisions", "declineProtocol", "failureTable", "webhooks", "webhookHttp", "refundPause", "crash", "feed"]),
   "packages/transport-zeromq/test/curve.test.ts",
-  "test/docs/test/shell.test.ts"
+  "test/docs/test/shell.test.ts",
+  "test/simulation/test/explore.test.ts"
 ]
 const onlyLong = process.env["PURSER_TEST_LONG"] !== undefined
 // What needs a browser, which not every machine has: `pnpm test:browser`.

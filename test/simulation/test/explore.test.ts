@@ -8,6 +8,8 @@ import { explore } from "../src/explore.ts"
 import type { Bounds, MachineBug } from "../src/Machine.ts"
 
 const timeout = 600_000
+/** Three workers that crash have half a minute of states, which `pnpm test:long` goes through: in a quick run they do not crash. */
+const isLong = process.env["PURSER_TEST_LONG"] !== undefined
 const none: Bounds = { workers: 1, crashes: 0, losses: 0, leases: 0, restarts: 0 }
 
 describe("no state breaks the promise", () => {
@@ -15,7 +17,7 @@ describe("no state breaks the promise", () => {
     { ...none, crashes: 1, losses: 2, leases: 1, restarts: 2 },
     { ...none, workers: 2, crashes: 1, leases: 1 },
     { ...none, workers: 2, losses: 1, leases: 1 },
-    { ...none, workers: 3, crashes: 1, leases: 1 }
+    { ...none, workers: 3, crashes: isLong ? 1 : 0, leases: 1 }
   ] satisfies ReadonlyArray<Bounds>) {
     it(JSON.stringify(bounds), { timeout }, () => {
       const { broken, ends, states } = explore(bounds)
