@@ -374,6 +374,19 @@ for (const planned of [false, true]) {
       assert.strictEqual(yield* reserved(request), 1000n)
     }))
 
+    it.effect("a first claim whose connection dies there has written nothing, and is made again with its room", () => Effect.gen(function*() {
+      const [request, sql] = [yield* scene("killed"), yield* SqlClient.SqlClient]
+      const dead = yield* whileLocked("select 1 from purser.caps where namespace = $1 for update", [request.namespace], Effect.gen(function*() {
+        const fiber = yield* Effect.forkDetach(Effect.flip(claimed(request)))
+        yield* untilWaiting(1)
+        yield* sql`select pg_terminate_backend(l.pid) from pg_locks l join pg_stat_activity a using (pid) where not l.granted and a.datname = current_database()`
+        return yield* Fiber.join(fiber)
+      }))
+      const row = yield* Effect.flatMap(Ledger, (ledger) => ledger.find(request.chargeKey))
+      assert.deepStrictEqual([dead.reason._tag, row?.state, yield* reserved(request)], ["LedgerUnavailable", planned ? "planned" : undefined, 0n])
+      assert.deepStrictEqual([yield* claimed(request), yield* reserved(request)], [true, 1000n])
+    }))
+
     it.effect("it is closed by two, and opened again by two", () => Effect.gen(function*() {
       const request = yield* scene("closed-twice")
       const [ours, others] = [yield* SpendCap, yield* (yield* theirs).cap]
