@@ -39,6 +39,12 @@ export const guards = [
       ["\n    when d.reservations > 0 and case when (select count(*) from k) = 0 then true else purser.any_reserved($1::text[]) end then purser.refuse_room()", ""],
       ["case when not $13::boolean then '{}'\n    when", "case when"]
     ],
+    beginOne: [
+      " and not c.closed",
+      " and $5::bigint <= c.cap_minor - c.reserved_minor",
+      ["case when k.has_room then purser.is_reserved($1::text) else true end", "k.has_room is null"],
+      ["case when case when k.has_room then purser.is_reserved($1::text) else true end then purser.refuse_room() end", "null::text[]"]
+    ],
     begin: [
       " on conflict (charge_key) do nothing",
       [" order by c.namespace, c.billing_period, c.currency for update of c", "", atomic],
@@ -73,13 +79,14 @@ export const guards = [
       [" and c.generation = i.generation then 'free'", " then 'free'"],
       " and c.event_seq = f.event_seq"
     ],
-    settlePaid: [
+    isPaid: [
       " and c.state = 'attached'",
       " and c.lease_epoch = 1",
       [" and c.attempt = 1", "", "the attempt never moves without the epoch"],
-      " and c.payment_intent_id = i.intent_id",
-      "\n    and ${isNext}"
+      " and c.payment_intent_id = ${object}"
     ],
+    settlePaid: [" and ${isNext}"],
+    settleOne: [" and c.event_pages[cardinality(c.event_pages)] < ep.page"],
     settle: [
       [" and c.payment_intent_id = i.proof_id", ""],
       [" and c.state <> 'succeeded' then 'moves'", " then 'moves'"],
@@ -135,6 +142,7 @@ export const guards = [
   }),
   ...of("internal/firstClaims.ts", [pages, lockedPages], {
     beginNew: [["(${writeLeases(\"$1::text[]\", shared.lease, \"d\")} returning id)", noPage]],
+    beginOne: [["(${writeLeases(\"array[$1::text]\", shared.lease, \"e\")} returning id)", noPage]],
     beginPlanned: [["(${writePage(`(select charge_key, purser.now() + ${shared.lease} as lease_until from u) u`)} returning id)", noPage]],
     begin: [["(${writePage(`(select charge_key, purser.now() + ${lease} as lease_until from o) o`)} returning id)", noPage]]
   }),

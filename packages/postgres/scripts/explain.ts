@@ -17,7 +17,7 @@ import * as Pages from "../src/internal/leasePages.ts"
 import * as First from "../src/internal/firstClaims.ts"
 import * as Writes from "../src/internal/ledgerWrites.ts"
 import * as TakeOver from "../src/internal/takeOverSql.ts"
-import { bigints, boolean, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
+import { bigint, bigints, boolean, booleans, double, doubles, integer, integers, text, texts } from "../src/internal/params.ts"
 import * as Refund from "../src/internal/refundSql.ts"
 import * as Run from "../src/internal/runSql.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
@@ -114,6 +114,14 @@ const statements = Effect.gen(function*() {
       params: [...alike(fresh, same(1000n), same("cus_1"), texts(same("one")), texts(same("pm"))), texts(same("customer")), texts([]), boolean(false)]
     },
     {
+      name: "begin, one",
+      sql: First.beginOne,
+      params: [
+        text("0".repeat(32)), text("zmq-billing"), text("2026-11"), text("usd"), bigint(1000n), text("cus_1"), text(null), text("w"), double(15_000), text(null), text("one"), text("pm"),
+        text("customer"), text(null), boolean(false)
+      ]
+    },
+    {
       name: "begin, all planned",
       sql: First.beginPlanned,
       params: alike(texts(planned.map((row) => row.charge_key)), planned.map((row) => row.amount_minor), planned.map((row) => row.stripe_customer_id), texts([]), texts([]))
@@ -127,6 +135,11 @@ const statements = Effect.gen(function*() {
         ...terms(planned.map((row) => row.customer_id), planned.map((row) => row.amount_minor), planned.map((row) => row.stripe_customer_id)).slice(0, -1),
         nulls, nulls, boolean(true), bigints([])
       ]
+    },
+    {
+      name: "settle one",
+      sql: Writes.settleOne,
+      params: [text((attached.value as ReadonlyArray<string>)[0]!), text("w"), text("pi_x"), text(null), bigint(1000n)]
     },
     {
       name: "settle paid",

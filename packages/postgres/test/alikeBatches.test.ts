@@ -92,6 +92,17 @@ for (const [name, database] of TestDatabase.layers) {
       }
     }
 
+    for (const [what, claim] of Object.entries(differences)) {
+      it.effect(`a new charge that is alone${what === "nothing" ? "" : `, with another ${what}`}`, () =>
+        Effect.gen(function*() {
+          const request = requestOf(`alone-${what}`, claim)
+          yield* openCap(request)
+          const [answer] = yield* together([claimOf(request, claim)])
+          assert.deepStrictEqual(answer!._tag === "Claimed" && [answer!.charge.state, answer!.hasRoom], [claim.object === true ? "attached" : "claimed", claim.room !== false])
+          assert.deepStrictEqual(yield* written(request), expected(request, claim, claim.room !== false))
+        }))
+    }
+
     it.effect("payments of two workers", () =>
       Effect.gen(function*() {
         const claims = ["w1", "w2"].map((worker) => ({ worker, request: requestOf(`paid-by-${worker}`, {}) }))

@@ -3,7 +3,7 @@
  * of those that ran out. If it were broken, a charge whose worker died would be nobody's for ever.
  */
 import { assert, layer } from "@effect/vitest"
-import { type ClaimedCharge, Ledger } from "@purser/core"
+import { type ClaimedCharge, Ledger, SpendCap } from "@purser/core"
 import { chargeFor } from "@purser/testkit/chargeFor"
 import { Effect, Layer, Random } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,6 +14,7 @@ import { text } from "../src/internal/params.ts"
 import { turnAll } from "../src/internal/upkeep.ts"
 import { PgLedger } from "../src/PgLedger.ts"
 import { PgRunLedger } from "../src/PgRunLedger.ts"
+import { PgSpendCap } from "../src/PgSpendCap.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
 import { attach, endAside, lease, misplaced, outcomes, paged, play, settle, unpaged } from "./support/leasePlay.ts"
 
@@ -33,7 +34,7 @@ const turn = Effect.gen(function*() {
 const forget = Effect.andThen(DatabaseClock.advance(lease), turn)
 
 for (const [name, database] of TestDatabase.layers) {
-  const stores = Layer.provideMerge(Layer.mergeAll(PgLedger.layerWith({ lease }), PgRunLedger.layer), database)
+  const stores = Layer.provideMerge(Layer.mergeAll(PgLedger.layerWith({ lease }), PgRunLedger.layer, PgSpendCap.layer), database)
   layer(stores, { timeout: 120_000, excludeTestServices: true })(`lease pages on ${name}`, (it) => {
     const { atOnce, seeds, steps } = plays[name]
     for (let seed = 1; seed <= seeds; seed++) {
@@ -114,6 +115,27 @@ for (const [name, database] of TestDatabase.layers) {
           assert.include((yield* paged).join(), charge.lease.chargeKey)
         }))
     }
+
+    it.effect("have each charge whose first claim is alone and takes its room, and are dropped by the dozen when such charges are paid", () =>
+      Effect.gen(function*() {
+        const [cap, sql] = [yield* SpendCap, yield* SqlClient.SqlClient]
+        const requests = Array.from({ length: 40 }, (_, index) => chargeFor(`alone-${index}`, "2026-12", { namespace: "alone" }))
+        yield* cap.open({ ...requests[0]!, expectedMinor: 1_000_000n, headroomPercent: 100 })
+        const pages = Effect.map(sql.unsafe("select 1 from purser.lease_pages where keys && $1::text[]", [requests.map(({ chargeKey }) => chargeKey)]), (rows) => rows.length)
+        yield* Effect.gen(function*() {
+          const ledger = yield* Ledger
+          for (const request of requests) {
+            const answer = yield* ledger.claim(request, "w", { room: true })
+            if (answer._tag !== "Claimed" || answer.hasRoom !== true) return yield* Effect.die(new Error(answer._tag))
+            assert.deepStrictEqual(yield* unpaged, [])
+            yield* attach(ledger, answer.charge)
+            yield* settle(ledger, answer.charge, outcomes.succeeded)
+            assert.isAtMost(yield* pages, 17)
+          }
+        }).pipe(Effect.provide(Layer.fresh(PgLedger.layerWith({ lease }))))
+        // Not each by the claim after it.
+        assert.isAtLeast(yield* pages, 2)
+      }))
 
     it.effect("are due when the first lease of a batch ends, also of those that are turned together", () =>
       Effect.gen(function*() {

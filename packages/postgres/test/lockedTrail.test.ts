@@ -15,7 +15,7 @@ import { PgLedger } from "../src/PgLedger.ts"
 import { PgRunLedger } from "../src/PgRunLedger.ts"
 import * as DatabaseClock from "../src/DatabaseClock.ts"
 import * as TestDatabase from "../src/TestDatabase.ts"
-import { inTurn, untilWaiting, whileLocked } from "./support/inTurn.ts"
+import { inTurn, untilWaiting, whileLocked, whileOpen } from "./support/inTurn.ts"
 
 const stores = Layer.mergeAll(PgLedger.layer, PgRunLedger.layer, PgEventLog.layer).pipe(Layer.provideMerge(TestDatabase.layerPostgres))
 
@@ -51,22 +51,28 @@ const noted = (chargeKey: ChargeKey) =>
       e as (${writeEvents("u", { from: "state", to: "state", worker: same("'somebody'"), detail: same("'between'") })})
       select 1 from u`, [chargeKey]))
 
-/** Begins `act` on all three, which waits at the second one, and notes something at the third meanwhile; answers what the third one's trail says, and what followers are told. */
+/** What a charge's trail says, and what followers are told of it. */
+const toldOf = Effect.fnUntraced(function*(key: ChargeKey) {
+  const log = yield* EventLog
+  const before = (yield* log.head).sequence
+  for (let n = 0; n < 20; n++) yield* log.advance(1000)
+  const told = (yield* log.read({ epoch: null, sequence: before }, 1000)).filter(({ chargeKey }) => chargeKey === key)
+  const trail = yield* (yield* Ledger).events(key)
+  return { trail: trail.map(({ detail, to }) => detail ?? to), told: told.map(({ detail, to }) => detail ?? to), numbers: told.map(({ chargeSequence }) => chargeSequence) }
+})
+
+const locked = "select 1 from purser.charges where charge_key = $1 for update"
+/** Begins `act` on all three, which waits at the second one, and notes something at the third meanwhile; answers what is told of the third one. */
 const meanwhile = Effect.fnUntraced(function*<A, E, R>(requests: ReadonlyArray<ChargeRequest>, act: Effect.Effect<A, E, R>) {
   const [, second, third] = requests.map(({ chargeKey }) => chargeKey)
-  const acting = yield* whileLocked("select 1 from purser.charges where charge_key = $1 for update", [second], Effect.gen(function*() {
+  const acting = yield* whileLocked(locked, [second], Effect.gen(function*() {
     const fiber = yield* Effect.forkDetach(act)
     yield* untilWaiting(1)
     yield* noted(third!)
     return fiber
   }))
   yield* Fiber.join(acting)
-  const log = yield* EventLog
-  const before = (yield* log.head).sequence
-  for (let n = 0; n < 20; n++) yield* log.advance(1000)
-  const told = (yield* log.read({ epoch: null, sequence: before }, 1000)).filter(({ chargeKey }) => chargeKey === third)
-  const trail = yield* (yield* Ledger).events(third!)
-  return { trail: trail.map(({ detail, to }) => detail ?? to), told: told.map(({ detail, to }) => detail ?? to), numbers: told.map(({ chargeSequence }) => chargeSequence) }
+  return yield* toldOf(third!)
 })
 const inOrder = ({ numbers, told, trail }: { readonly trail: ReadonlyArray<string>; readonly told: ReadonlyArray<string>; readonly numbers: ReadonlyArray<number> }, last: ReadonlyArray<string>) => {
   assert.deepStrictEqual(trail.slice(-last.length), last)
@@ -80,6 +86,16 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("the trail at a lo
     const charges = yield* each(requests, claim)
     yield* each(charges, attach)
     inOrder(yield* meanwhile(requests, each(charges, pay)), ["between", "succeeded"])
+  }))
+
+  it.effect("tells a payment that is alone after what was noted by who held its row", () => Effect.gen(function*() {
+    const request = chargeFor("paid-alone", "2026-05")
+    const charge = yield* claim(request)
+    yield* attach(charge)
+    const lock = Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(locked, [request.chargeKey]))
+    const begun = Effect.tap(Effect.forkDetach(pay(charge)), () => untilWaiting(1))
+    yield* Fiber.join(yield* whileOpen(lock, begun, Effect.asVoid(noted(request.chargeKey))))
+    inOrder(yield* toldOf(request.chargeKey), ["between", "succeeded"])
   }))
 
   it.effect("tells an object after what was noted while it waited", () => Effect.gen(function*() {

@@ -72,8 +72,13 @@ const statements = Effect.gen(function*() {
     beginNew: [First.beginNew, [
       ...alike(texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f")))), texts(same("c")), texts([]), boolean(false)
     ]],
+    beginOne: [First.beginOne, [
+      text("f".repeat(32)), text("n"), text("2026-11"), text("usd"), 1000n, text("cus"), text(null), text("w"), double(1), text(null), text("one"), text("pm"), text("c"), text(null),
+      boolean(false)
+    ]],
     beginPlanned: [First.beginPlanned, alike(keys)],
     settlePaid: [Writes.settlePaid, [keys, text("w"), texts(some("pi")), nulls, bigints(some(1))]],
+    settleOne: [Writes.settleOne, [key, text("w"), text("pi"), text(null), 1n]],
     attachFirst: [Writes.attachFirst, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],
     attach: [Writes.attach, [keys, texts(some("w")), bigints(some(1)), integers(some(1)), texts(some("pi")), nulls]],
     settle: [Writes.settle, [
@@ -124,6 +129,7 @@ for (const [name, database] of TestDatabase.layers) {
           for (let times = 0; times < 7; times++) {
             // What a first claim asks when it has locked the cap.
             yield* sql.unsafe("select purser.any_reserved($1::text[])", [keys])
+            yield* sql.unsafe("select purser.is_reserved($1::text)", [text("e".repeat(32))])
             yield* sql.unsafe(Cap.reserve, [keys, texts(same("n")), texts(same("2026-11")), texts(same("usd")), integers(same(1)), bigints(same(1)), booleans(same(false))])
             yield* sql.unsafe(Cap.release, [keys, integers(same(1))])
           }

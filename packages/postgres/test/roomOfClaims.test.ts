@@ -72,6 +72,20 @@ for (const [name, database] of TestDatabase.layers) {
         }
       }))
 
+    it.effect("is as that of many where a charge is alone", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        const rooms = { "alone-closed": 1000n, "alone-none": undefined, "alone-full": 999n, "alone-fits": 1000n }
+        for (const [namespace, expectedMinor] of Object.entries(rooms)) {
+          if (expectedMinor !== undefined) yield* cap.open({ namespace, billingPeriod: period, currency, expectedMinor, headroomPercent: 100 })
+          if (namespace === "alone-closed") yield* cap.close({ namespace, billingPeriod: period, currency })
+          const request = chargeFor(namespace, period, { namespace })
+          const answer = yield* Effect.flatMap(Ledger, (ledger) => ledger.claim(request, "w", { room: true })).pipe(Effect.provide(Layer.fresh(PgLedger.layer)))
+          assert.deepStrictEqual(answer._tag === "Claimed" && answer.hasRoom, namespace === "alone-fits", namespace)
+          if (expectedMinor !== undefined) assert.strictEqual(yield* held(request), namespace === "alone-fits" ? 1000 : 0)
+        }
+      }))
+
     it.effect("is asked for by themselves by the charges after some that found none, and then with their claims again", () =>
       Effect.gen(function*() {
         const cap = yield* SpendCap

@@ -90,7 +90,7 @@ export const openPurser = async (setting: Setting, database: Layer.Layer<Layer.S
       const loop = Effect.whileLoop({ while: () => at < jobs.length, body: () => one(jobs[at++]!), step: () => undefined })
       const { apartMs = 0, inFlight } = setting
       const loops = Array.from({ length: Math.min(inFlight, jobs.length) }, (_, index) => apartMs > 0 ? Effect.delay(loop, index * apartMs) : loop)
-      return runtime.runPromise(Effect.all(loops, { concurrency: "unbounded", discard: true }))
+      return runtime.runPromise(loops.length === 1 ? loops[0]! : Effect.all(loops, { concurrency: "unbounded", discard: true }))
     },
     counts: () => runtime.runPromise(Effect.flatMap(SqlClient.SqlClient, countsOf)),
     close: () => runtime.dispose()

@@ -34,6 +34,11 @@ export class WrittenPages {
     if (--page.left === 0) this.#done.push(page.id)
   }
 
+  /** How many pages may go. */
+  get done(): number {
+    return this.#done.length
+  }
+
   /** The pages that may go. They are forgotten with this: one that does not go is turned. */
   takeDone(): ReadonlyArray<bigint> {
     if (this.#done.length === 0) return []

@@ -72,22 +72,31 @@ export const writeEvents = (rows: string, lines: Lines, page?: string): string =
   }
   const taken = varying.map(({ of, type }) => `, (${said[of]})::${type} as "${of}"`).join("")
   return `insert into purser.charge_event_pages (page, at, keys, ${columns.map(({ name }) => name).join(", ")})
-  select ${page === undefined ? "(select page from ep)" : "v.page"}, purser.now(), array_agg(v.charge_key), ${columns.map(one).join(", ")}
+  select ${page === undefined ? "(select page from ep)" : "v.page"}, purser.now(), array_agg(v.charge_key::text), ${columns.map(one).join(", ")}
   from (select charge_key${page === undefined ? "" : `, ${page} as page`}${taken} from ${rows}) v ${page === undefined ? "having count(*) > 0" : "group by v.page"}`
 }
 
-/** The page where all rows move: of arrays of what their lines say, and of what is the same in all. It is written when `from` has its one row. */
-export const writeWholeEvents = (keys: string, lines: Required<Lines>, from: string): string => {
+/** The page where all rows move: of arrays of what their lines say, and of what is the same in all. It is written when `from` has its one row, which may have the page's number. */
+export const writeWholeEvents = (keys: string, lines: Required<Lines>, from: string, page = "(select page from ep)"): string => {
   const one = ({ of }: typeof columns[number]): string => {
     const value = lines[of]
     return typeof value === "string" ? value : allSay(value)
   }
   return `insert into purser.charge_event_pages (page, at, keys, ${columns.map(({ name }) => name).join(", ")})
-  select (select page from ep), purser.now(), ${keys}, ${columns.map(one).join(", ")} from ${from}`
+  select ${page}, purser.now(), ${keys}, ${columns.map(one).join(", ")} from ${from}`
 }
 
 /** The key that an object's name has in it. */
 export const keyIn = (object: string) => `substring(${object} from '[0-9a-f]{32}')`
+
+const keyPattern = /[0-9a-f]{32}/
+const hexDigits = "0123456789abcdef"
+
+/** Whether it is this one. A name that ends with it after something short, as nearly all do, is known without the pattern, which is dear where it is cold. */
+export const hasKey = (object: string, key: string): boolean => {
+  const at = object.length - key.length
+  return at > 0 && at <= 32 && !hexDigits.includes(object[at - 1]!) && object.endsWith(key) || keyPattern.exec(object)?.[0] === key
+}
 
 /** Notes objects of the rows `rows` as their charges', by an expression that is null where there is none. */
 export const writeObjects = (rows: string, object: string): string =>

@@ -3,10 +3,11 @@ import type { ChargeKey, ChargeRequest, ClaimAnswer, ClaimedCharge, Lease } from
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { decodeRows } from "./chargeRow.ts"
+import { hasKey } from "./eventPages.ts"
 import { isTaken, isWithoutRoom, retryRolledBack, type StoreFailure } from "./failures.ts"
 import * as First from "./firstClaims.ts"
 import { claimColumns, type ClaimInput, inOrder, isAmong, Keys } from "./ledgerBatches.ts"
-import { bigints, boolean, double, ids, text, texts } from "./params.ts"
+import { bigint, bigints, boolean, double, ids, text, texts } from "./params.ts"
 import type { WrittenPages } from "./WrittenPages.ts"
 
 const decodeBegun = decodeRows(Schema.Struct({ begun: Keys, roomy: Keys, page: Schema.NullOr(Schema.BigInt), now_ms: Schema.Finite }))
@@ -22,10 +23,8 @@ class FirstLease implements Lease {
   }
 }
 
-const keyPattern = /[0-9a-f]{32}/
-
 /** Whether the claim names an object that is not found by its name, so that it has to be noted whose it is. */
-const notesObject = ({ chargeKey, extras }: ClaimInput) => extras?.object !== undefined && keyPattern.exec(extras.object.id)?.[0] !== chargeKey
+const notesObject = ({ chargeKey, extras }: ClaimInput) => extras?.object !== undefined && !hasKey(extras.object.id, chargeKey)
 
 /** A charge at its first claim: all that is in its row is what the request says. */
 class FirstClaim implements ClaimedCharge {
@@ -101,6 +100,24 @@ const alikeColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => {
   ]
 }
 
+const oneColumns = ({ chargeKey, extras, principal, request, worker }: ClaimInput, leaseMs: number) => [
+  text(chargeKey),
+  text(request.namespace),
+  text(request.billingPeriod),
+  text(request.currency),
+  bigint(request.amountMinor),
+  text(request.stripeCustomerId),
+  text(request.paymentMethod ?? null),
+  text(worker),
+  double(leaseMs),
+  text(principal),
+  text(extras?.object?.id ?? null),
+  text(extras?.object?.paymentMethod ?? null),
+  text(request.customerId),
+  text(request.item ?? null),
+  boolean(request.allowFuture === true)
+]
+
 /** What a new row has beside, and a planned one says already. */
 const newColumns = (inputs: ReadonlyArray<ClaimInput>) => [
   ids(inputs.map(({ request }) => request.customerId)),
@@ -131,6 +148,10 @@ class Doubt {
   }
 }
 
+/** Lease pages of which nothing is left that wait for a batch to drop them. */
+const donePages = 16
+const isOne = (inputs: ReadonlyArray<ClaimInput>): inputs is readonly [ClaimInput] => inputs.length === 1
+
 /** To a claim whose batch was carried out without it: it is for `any`. */
 export const elsewhere = "elsewhere"
 /** No answer to one that is no first claim, or whose row says something else. */
@@ -139,8 +160,8 @@ type Answers = Effect.Effect<ReadonlyArray<Answer>, StoreFailure>
 
 /** First claims of distinct keys. A failure has left nothing written, so that the batch may be halved. */
 export const makeFirstClaims = (sql: SqlClient.SqlClient, leaseMs: number, pages: WrittenPages) => {
-  const send = (statement: string, inputs: ReadonlyArray<ClaimInput>, room: boolean, columns: ReadonlyArray<unknown>, more: ReadonlyArray<unknown> = []) =>
-    retryRolledBack(Effect.flatMap(sql.unsafe(statement, [...columns, boolean(room), bigints(pages.takeDone()), ...more]), decodeBegun)).pipe(Effect.map(([row]) => {
+  const ask = (statement: string, inputs: ReadonlyArray<ClaimInput>, params: ReadonlyArray<unknown>) =>
+    retryRolledBack(Effect.flatMap(sql.unsafe(statement, params), decodeBegun)).pipe(Effect.map(([row]) => {
       if (row === undefined) return inputs.map(() => undefined)
       const { now_ms: nowMs, page } = row
       const keys = inputs.map((input) => input.chargeKey)
@@ -150,6 +171,9 @@ export const makeFirstClaims = (sql: SqlClient.SqlClient, leaseMs: number, pages
       if (page !== null) pages.add(page, keys.filter((_, index) => claimed[index]))
       return inputs.map((input, index) => claimed[index] === true ? begun(input, leaseMs, nowMs, roomy[index] === true) : undefined)
     }))
+
+  const send = (statement: string, inputs: ReadonlyArray<ClaimInput>, room: boolean, columns: ReadonlyArray<unknown>, more: ReadonlyArray<unknown> = []) =>
+    ask(statement, inputs, [...columns, boolean(room), bigints(pages.takeDone()), ...more])
 
   // Caps that are closed or full, or not there: their charges ask for room by themselves.
   const room = new Doubt()
@@ -170,6 +194,11 @@ export const makeFirstClaims = (sql: SqlClient.SqlClient, leaseMs: number, pages
     const more = newColumns(sent)
     return orWithout(wanted, (room) => send(First.beginNew, inputs, room, columns, more))
   }
+  const beginOne = (inputs: readonly [ClaimInput]) =>
+    Effect.catchIf(ask(First.beginOne, inputs, oneColumns(inputs[0], leaseMs)), isWithoutRoom, () => {
+      room.raise()
+      return beginNew(inputs, false)
+    })
   const isWanted = (inputs: ReadonlyArray<ClaimInput>) => inputs.every(({ extras }) => extras?.room === true)
   const any = (inputs: ReadonlyArray<ClaimInput>) => {
     const claims = (room: boolean) =>
@@ -194,7 +223,7 @@ export const makeFirstClaims = (sql: SqlClient.SqlClient, leaseMs: number, pages
     if (!areAlike(inputs)) return any(inputs)
     const hopeful = isWanted(inputs) && !room.next()
     if (known.next()) return ofPlanned ? beginPlanned(inputs, hopeful) : any(inputs)
-    return Effect.catchIf(beginNew(inputs, hopeful), isTaken, (): Answers => {
+    return Effect.catchIf(hopeful && isOne(inputs) && pages.done < donePages ? beginOne(inputs) : beginNew(inputs, hopeful), isTaken, (): Answers => {
       known.raise()
       return beginPlanned(inputs, hopeful)
     })

@@ -4,7 +4,8 @@
  * locks of the caps come last, in the order in which `purser.reserve` takes them.
  *
  * A batch is nearly always of one worker, namespace, period and currency. `beginNew` and `beginPlanned` are for such: what all claims share is given once, room is one write
- * to one row, and the claims are written as they come, which is in the order of their keys. `begin` is for all others, and for what those two leave; it inserts charges before it updates
+ * to one row, and the claims are written as they come, which is in the order of their keys. `beginOne` is for a claim that is alone, whose values are no arrays: of a statement of one row
+ * its start is most. `begin` is for all others, and for what those leave; it inserts charges before it updates
  * any, which the look at `n` forces: in any order two claims could wait for each other.
  */
 import { scope } from "./capSql.ts"
@@ -85,6 +86,33 @@ ${afterAlike(`e as (${
   writeEvents("u", { from: same("'planned'"), to: same(next), worker: same(shared.worker), attempt: same("1"), detail: "object", principal })
 } returning 1),
 g as (${writePage(`(select charge_key, purser.now() + ${shared.lease} as lease_until from u) u`)} returning id)`, `(select ${keysUnlessAll} from u)`)}`
+
+const oneNext = "case when $11::text is null then 'claimed' else 'attached' end"
+/**
+ * key, namespace, period, currency, amount, Stripe customer, method, worker, lease ms, principal, object, method of the object, customer, item, allow future. What `beginNew` does for one
+ * identity, with room. Each part reads the one before, so that the cap is locked last.
+ */
+export const beginOne = `with u as (
+  insert into purser.charges (${columns}, room_attempt)
+  values ($1::text, ${shared.namespace}, $13::text, ${shared.period}, $14::text, $5::bigint, ${shared.currency}, $6::text, $7::text, $15::boolean, ${oneNext},
+    $11::text, $12::text, ${shared.worker}, 1, purser.now() + ${shared.lease}, purser.now(), purser.now(), purser.now(), array[purser.next_event_page()], 1)
+  returning event_pages[1] as page
+),
+e as (${
+  writeWholeEvents("array[$1::text]", {
+    seq: same("1"), from: same(null), to: same(oneNext), worker: same(shared.worker), attempt: same("1"), detail: sameOrNone("$11::text"), principal
+  }, "u", "u.page")
+} returning 1),
+g as (${writeLeases("array[$1::text]", shared.lease, "e")} returning id),
+k as (
+  update purser.caps c set reserved_minor = c.reserved_minor + $5::bigint, reservations = c.reservations + 1
+  from g
+  where c.namespace = ${shared.namespace} and c.billing_period = ${shared.period} and c.currency = ${shared.currency} and not c.closed and $5::bigint <= c.cap_minor - c.reserved_minor
+  returning true as has_room
+)
+select null::text[] as begun, g.id as page, ${epochMs("purser.now()")} as now_ms,
+  case when case when k.has_room then purser.is_reserved($1::text) else true end then purser.refuse_room() end as roomy
+from g left join k on true`
 
 const lease = "$12::float8 * interval '1 millisecond'"
 /**

@@ -8,7 +8,7 @@ const longest = "interval '5 seconds'"
 /** The page of a batch's leases: it is turned when most of its charges are settled, and no later than the first lease ends. */
 export const writePage = (from: string) =>
   `insert into purser.lease_pages (turn_at, keys)
-  select least(min(lease_until), purser.now() + ${longest}), array_agg(charge_key) from ${from} where lease_until is not null having count(*) > 0`
+  select least(min(lease_until), purser.now() + ${longest}), array_agg(charge_key::text) from ${from} where lease_until is not null having count(*) > 0`
 
 /** The same of charges that are all leased from now on, where `from` has a row. */
 export const writeLeases = (keys: string, lease: string, from: string) =>
@@ -40,7 +40,7 @@ g as (
   insert into purser.lease_pages (turn_at, ran_out, keys)
   select lease_until, true, array[charge_key] from h where ran_out
   union all
-  select min(lease_until), false, array_agg(charge_key)
+  select min(lease_until), false, array_agg(charge_key::text)
   from (select *, (row_number() over (partition by bucket) - 1) / 512 as part from h where not ran_out) p group by bucket, part
 )
 select (select count(*) from d)::integer as turned`

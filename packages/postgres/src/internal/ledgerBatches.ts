@@ -8,7 +8,7 @@ import type { SqlClient } from "effect/sql"
 import { claimedFields, claimedOf, decodeRows, outcomeColumns, outcomeFields, outcomeOf, StateColumn } from "./chargeRow.ts"
 import { Contended, retryRolledBack, type StoreFailure } from "./failures.ts"
 import * as Sql from "./ledgerWrites.ts"
-import { bigints, double, doubles, integers, nullableDoubles, text, texts } from "./params.ts"
+import { bigint, bigints, double, doubles, integers, nullableDoubles, text, texts } from "./params.ts"
 import { requestColumns } from "./requestColumns.ts"
 import type { WrittenPages } from "./WrittenPages.ts"
 
@@ -197,19 +197,27 @@ const settleAnswer = (row: typeof MovedRow.Type | typeof SettledRow.Type, input:
 export type PaidInput = SettleInput & { readonly outcome: Succeeded }
 export const isFirstPaid = (input: SettleInput): input is PaidInput => input.outcome._tag === "Succeeded" && input.lease.epoch === 1 && input.attempt === 1
 
+const settleOne = (sql: SqlClient.SqlClient, { lease, outcome }: PaidInput) =>
+  sql.unsafe(Sql.settleOne, [text(lease.chargeKey), text(lease.worker), text(outcome.paymentIntentId), text(outcome.chargeId), bigint(outcome.amountReceivedMinor)])
+
+const settleAlike = (sql: SqlClient.SqlClient, inputs: ReadonlyArray<PaidInput>, worker: string) => {
+  const sent = inOrder(inputs, ({ lease }) => lease.chargeKey)
+  return sql.unsafe(Sql.settlePaid, [
+    texts(sent.map(({ lease }) => lease.chargeKey)),
+    text(worker),
+    texts(sent.map(({ outcome }) => outcome.paymentIntentId)),
+    texts(sent.map(({ outcome }) => outcome.chargeId)),
+    bigints(sent.map(({ outcome }) => outcome.amountReceivedMinor))
+  ])
+}
+
 /** Payments of distinct keys; true where the holder recorded the payment of the attached object. Those of several workers are left to `settle`. */
 export const settlePaid = (sql: SqlClient.SqlClient, pages: WrittenPages) => (inputs: ReadonlyArray<PaidInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> => {
-  const [{ lease: { worker } }] = inputs as readonly [PaidInput]
-  if (inputs.some(({ lease }) => lease.worker !== worker)) return Effect.succeed(inputs.map(() => false))
-  const sent = inOrder(inputs, ({ lease }) => lease.chargeKey)
+  const [first, ...others] = inputs as readonly [PaidInput, ...Array<PaidInput>]
+  const { worker } = first.lease
+  if (others.some(({ lease }) => lease.worker !== worker)) return Effect.succeed(inputs.map(() => false))
   return retryRolledBack(Effect.flatMap(
-    sql.unsafe(Sql.settlePaid, [
-      texts(sent.map(({ lease }) => lease.chargeKey)),
-      text(worker),
-      texts(sent.map(({ outcome }) => outcome.paymentIntentId)),
-      texts(sent.map(({ outcome }) => outcome.chargeId)),
-      bigints(sent.map(({ outcome }) => outcome.amountReceivedMinor))
-    ]),
+    others.length === 0 ? settleOne(sql, first) : settleAlike(sql, inputs, worker),
     (rows) => hasMoved(rows, inputs.map(({ lease }) => lease.chargeKey))
   )).pipe(Effect.map((moved) => {
     for (const [index, { lease }] of inputs.entries()) if (moved[index]) pages.settled(lease.chargeKey)

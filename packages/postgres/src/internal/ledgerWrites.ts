@@ -13,7 +13,7 @@
  * conditions of the write say all. What they leave is for `attach` and `settle`.
  */
 import { takeRoom } from "./capSql.ts"
-import { isNext, newPage, newPageAfter, same, withPage, writeAttached, writeEvents, writeObjects } from "./eventPages.ts"
+import { isNext, newPage, newPageAfter, same, withPage, writeAttached, writeEvents, writeObjects, writeWholeEvents } from "./eventPages.ts"
 import { writePage } from "./leasePages.ts"
 
 /** The time, for statements that join it. */
@@ -31,7 +31,7 @@ const foundObject = "nullif(c.outcome_payment_intent_id, c.payment_intent_id) as
 export const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
 
 /** Which of the keys of a batch; null for all of them, which it nearly always is. */
-export const keysUnlessAll = "case when count(*) < cardinality($1::text[]) then coalesce(array_agg(charge_key), '{}') end"
+export const keysUnlessAll = "case when count(*) < cardinality($1::text[]) then coalesce(array_agg(charge_key::text), '{}') end"
 
 /** What `begin` and `claim` are given first. */
 export const claims = `$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::text[], $13::text[]`
@@ -144,23 +144,40 @@ select f.charge_key, f.kept_id,
   case when u.charge_key is not null then 'attached' when f.verdict = 'free' then 'again' else f.verdict end as verdict
 from f left join u on u.charge_key = f.charge_key`
 
-/** keys in their order, worker, payment intents, charge ids, received. Payments of attached objects by who has held the charge from its first claim on, at the first attempt; answers the keys that moved, or null for all. */
-export const settlePaid = `with ${newPage},
-u as (
-  update purser.charges c set state = 'succeeded', outcome_payment_intent_id = i.intent_id, charge_id = i.charge_id, received_minor = i.received_minor,
+/** A payment of an attached object by who has held the charge from its first claim on, at the first attempt. */
+const pay = (object: string, charge: string, received: string, page: string) =>
+  `update purser.charges c set state = 'succeeded', outcome_payment_intent_id = ${object}, charge_id = ${charge}, received_minor = ${received},
     outcome_code = null, outcome_decline_code = null, outcome_detail = null, outcome_advice_code = null, next_attempt_at = null,
     release_due = false, dunning_due = false, lease_until = null, settled_at = purser.now(), event_seq = c.event_seq + 1,
-    event_pages = ${withPage}, updated_at = purser.now()
+    event_pages = ${page}, updated_at = purser.now()`
+const isPaid = (key: string, object: string) =>
+  `c.charge_key = ${key} and c.state = 'attached' and c.lease_epoch = 1 and c.attempt = 1 and c.payment_intent_id = ${object}`
+const paidLines = { from: same("'attached'"), to: same("'succeeded'"), worker: same("$2::text"), attempt: same("1"), detail: same(null), principal: same(null) }
+
+/** keys in their order, worker, payment intents, charge ids, received. Answers the keys that moved, or null for all. */
+export const settlePaid = `with ${newPage},
+u as (
+  ${pay("i.intent_id", "i.charge_id", "i.received_minor", withPage)}
   from (
     select * from (select unnest($1::text[]) as charge_key, unnest($3::text[]) as intent_id, unnest($4::text[]) as charge_id, unnest($5::bigint[]) as received_minor) i
     where ${few}
   ) i
-  where c.charge_key = i.charge_key and c.state = 'attached' and c.lease_epoch = 1 and c.attempt = 1 and c.payment_intent_id = i.intent_id
-    and ${isNext}
+  where ${isPaid("i.charge_key", "i.intent_id")} and ${isNext}
   returning c.charge_key, c.event_seq
 ),
-e as (${writeEvents("u", { from: same("'attached'"), to: same("'succeeded'"), worker: same("$2::text"), attempt: same("1"), detail: same(null) })})
+e as (${writeEvents("u", paidLines)})
 select ${keysUnlessAll} as moved from u`
+
+/** key, worker, payment intent, charge id, received. The same of one charge, from plain values; answers null where it moved, and no keys where it did not. */
+export const settleOne = `with ${newPage},
+u as (
+  ${pay("$3::text", "$4::text", "$5::bigint", "c.event_pages || ep.page")}
+  from ep
+  where ${isPaid("$1::text", "$3::text")} and c.event_pages[cardinality(c.event_pages)] < ep.page
+  returning c.event_seq, ep.page
+),
+e as (${writeWholeEvents("array[$1::text]", { ...paidLines, seq: same("u.event_seq") }, "u", "u.page")} returning 1)
+select case when count(*) = 0 then '{}'::text[] end as moved from e`
 
 /**
  * keys, workers, epochs, attempts, proof intents, states, outcome intents, charge ids, received, codes, decline codes,

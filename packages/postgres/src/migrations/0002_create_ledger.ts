@@ -44,9 +44,10 @@ const statements: ReadonlyArray<string> = [
   `create domain purser.not_negative as bigint check (value >= 0)`,
   `create domain purser.percent as integer check (value >= 0)`,
   `create domain purser.charge_state as text check (value in (${states}))`,
+  `create domain purser.charge_key as text collate "C" check (octet_length(value) = 32 and value = encode(decode(value, 'hex'), 'hex'))`,
   `create domain purser.page_keys as text[] collate "C" check (cardinality(value) between 1 and ${eventPage})`,
   `create table purser.charges (
-    charge_key text collate "C" primary key check (octet_length(charge_key) = 32 and charge_key = encode(decode(charge_key, 'hex'), 'hex')),
+    charge_key purser.charge_key primary key,
     namespace text not null,
     customer_id text not null,
     billing_period text not null,

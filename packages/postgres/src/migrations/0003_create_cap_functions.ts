@@ -24,6 +24,12 @@ begin
   return exists (select 1 from unnest(keys) as u(k) cross join lateral (select 1 from purser.cap_reservations r where r.charge_key = u.k offset 0) r);
 end $$`
 
+/** The same of one charge. */
+const isReserved = `create function purser.is_reserved(key text) returns boolean language plpgsql volatile as $$
+begin
+  return exists (select 1 from purser.cap_reservations r where r.charge_key = key);
+end $$`
+
 /** True of every key. The planner takes it to hold for few, and looks each of them up: else it reads all reservations for a batch while they are some ten thousand. */
 const few = "u.k || '' = u.k"
 
@@ -86,7 +92,7 @@ begin
         on conflict (charge_key) do nothing
         returning charge_key, amount_minor
       )
-      select array_agg(n.charge_key), coalesce(sum(n.amount_minor), 0)::bigint, count(*) into got, wished, added from n;
+      select array_agg(n.charge_key::text), coalesce(sum(n.amount_minor), 0)::bigint, count(*) into got, wished, added from n;
       taken := taken + wished;
       return query
         select u.ord::integer, case when g.k is null then 'held' else 'reserved' end, cap.lid, taken
@@ -203,6 +209,7 @@ export default Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(refuseRoom)
   yield* sql.unsafe(anyReserved)
+  yield* sql.unsafe(isReserved)
   yield* sql.unsafe(reserve)
   yield* sql.unsafe(release)
 })

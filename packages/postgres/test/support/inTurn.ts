@@ -15,7 +15,7 @@ export const untilWaiting = (count: number) =>
   Effect.repeat(waiting, { until: (found) => found >= count, schedule: Schedule.spaced("5 millis") })
 
 /** Runs `meanwhile` while `act` is done on another connection and not committed; nothing comes of it where `end` fails. */
-export const whileOpen = Effect.fnUntraced(function*<A, E, R, B, F, S, G>(act: Effect.Effect<B, F, S>, meanwhile: Effect.Effect<A, E, R>, end: Effect.Effect<void, G> = Effect.void) {
+export const whileOpen = Effect.fnUntraced(function*<A, E, R, B, F, S, G, T = never>(act: Effect.Effect<B, F, S>, meanwhile: Effect.Effect<A, E, R>, end: Effect.Effect<void, G, T> = Effect.void) {
   const sql = yield* SqlClient.SqlClient
   const done = yield* Deferred.make<B, F>()
   const over = yield* Deferred.make<void>()
