@@ -1,5 +1,6 @@
 /** The `purser` command: its subcommands, and how every failure becomes one readable message and an exit status. */
 import { NodeServices } from "@effect/platform-node"
+import { SpendCapError } from "@purser/core"
 import { Cause, Config, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { RunError } from "@purser/engine"
@@ -48,6 +49,10 @@ const textOf = (error: unknown): string => {
   if (error instanceof RunError && error.reason._tag === "TotalOverCap") {
     const { billingPeriod, currency } = error.reason
     return `${error.message}\nRaise the cap (purser cap raise ${billingPeriod} --currency ${currency} --expected-total … --reason …), or charge what fits (--over-cap fits).`
+  }
+  if (error instanceof SpendCapError && error.reason._tag === "CapAlreadyOpen") {
+    const { billingPeriod, currency } = error.reason
+    return `${error.message}: purser cap raise ${billingPeriod} --currency ${currency} --expected-total … --reason …`
   }
   return error instanceof Error ? error.message || error.name : String(error)
 }

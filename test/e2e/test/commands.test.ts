@@ -53,6 +53,10 @@ describe("purser", () => {
       at.write("more.csv", csv("late,2026-07,10.00,USD,cus_late,pm_late,"))
       const opened = yield* at.purser(["cap", "open", ...scope, "--expected-total", "20.00", "--headroom", "1.00"])
       assert.strictEqual(opened.code, 0, opened.stderr)
+      const other = yield* at.purser(["cap", "open", ...scope, "--expected-total", "30.00", "--headroom", "1.00"])
+      assert.deepStrictEqual([other.code, other.stdout], [1, ""])
+      assert.include(other.stderr, "is open at 20.00")
+      assert.include(other.stderr, "purser cap raise 2026-07 --currency usd --expected-total")
       const run = yield* at.purser(["run", "july.csv", "--json"])
       assert.deepStrictEqual([run.code, run.json?.["capMinor"]], [0, { usd: 2000 }], run.stderr)
       const calls = yield* at.calls
