@@ -86,7 +86,7 @@ export const guards = [
       " and c.payment_intent_id = ${object}"
     ],
     settlePaid: [" and ${isNext}"],
-    settleOne: [" and c.event_pages[cardinality(c.event_pages)] < ep.page"],
+    settleOne: [" and ${isNextTo(\"ep.page\")}"],
     settle: [
       [" and c.payment_intent_id = i.proof_id", ""],
       [" and c.state <> 'succeeded' then 'moves'", " then 'moves'"],

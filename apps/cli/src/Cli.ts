@@ -44,16 +44,15 @@ const purser = Command.make("purser").pipe(
   Command.withSubcommands([runCommand, runsCommand, runnerCommand, scheduleCommand, pruneCommand, workerCommand, brokerCommand, forwarderCommand, feedCommand, eventsCommand, statusCommand, consoleCommand, sweepCommand, retryCommand, dunningCommand, pauseCommand, resumeCommand, doctorCommand, refundCommand, rebillCommand, showCommand, capCommand, keyCommand, keygenCommand, deadLettersCommand, simCommand, webhooksCommand, reconcileCommand, auditCommand, proxyCommand, vaultCommand])
 )
 
+const raising = ({ billingPeriod, currency }: { readonly billingPeriod: string; readonly currency: string }) =>
+  `purser cap raise ${billingPeriod} --currency ${currency} --expected-total … --reason …`
+
 const textOf = (error: unknown): string => {
   if (error instanceof Config.ConfigError) return settingProblem(error)
   if (error instanceof RunError && error.reason._tag === "TotalOverCap") {
-    const { billingPeriod, currency } = error.reason
-    return `${error.message}\nRaise the cap (purser cap raise ${billingPeriod} --currency ${currency} --expected-total … --reason …), or charge what fits (--over-cap fits).`
+    return `${error.message}\nRaise the cap (${raising(error.reason)}), or charge what fits (--over-cap fits).`
   }
-  if (error instanceof SpendCapError && error.reason._tag === "CapAlreadyOpen") {
-    const { billingPeriod, currency } = error.reason
-    return `${error.message}: purser cap raise ${billingPeriod} --currency ${currency} --expected-total … --reason …`
-  }
+  if (error instanceof SpendCapError && error.reason._tag === "CapAlreadyOpen") return `${error.message}: ${raising(error.reason)}`
   return error instanceof Error ? error.message || error.name : String(error)
 }
 

@@ -13,12 +13,16 @@ export const eventPageMax = 1024
 export const newPage = "ep as materialized (select purser.next_event_page() as page)"
 /** Draws it when all rows of the part `locked` are locked, so that no line of theirs can come between. */
 export const newPageAfter = (locked: string) => `ep as materialized (select purser.next_event_page() as page from (select count(*) from ${locked}) all_locked)`
+/** Where a statement reads the page's number; one that has `ep` among its tables reads `ep.page`. */
+const drawn = "(select page from ep)"
 /** Whether no line of the charge `c` is in a page above this one. */
-export const isNext = "c.event_pages[cardinality(c.event_pages)] < (select page from ep)"
+export const isNextTo = (page: string) => `c.event_pages[cardinality(c.event_pages)] < ${page}`
+export const isNext = isNextTo(drawn)
 /** What `event_pages` of a new charge says. */
-export const firstPage = "array[(select page from ep)]"
+export const firstPage = `array[${drawn}]`
 /** What `event_pages` of the charge `c` says from now on. */
-export const withPage = "c.event_pages || (select page from ep)"
+export const withNext = (page: string) => `c.event_pages || ${page}`
+export const withPage = withNext(drawn)
 
 /** What the lines of a page say, as expressions over the rows that moved, of which `to` and `worker` are never null; `same` for what is the same in all of them. */
 interface Lines {
@@ -72,12 +76,12 @@ export const writeEvents = (rows: string, lines: Lines, page?: string): string =
   }
   const taken = varying.map(({ of, type }) => `, (${said[of]})::${type} as "${of}"`).join("")
   return `insert into purser.charge_event_pages (page, at, keys, ${columns.map(({ name }) => name).join(", ")})
-  select ${page === undefined ? "(select page from ep)" : "v.page"}, purser.now(), array_agg(v.charge_key::text), ${columns.map(one).join(", ")}
+  select ${page === undefined ? drawn : "v.page"}, purser.now(), array_agg(v.charge_key::text), ${columns.map(one).join(", ")}
   from (select charge_key${page === undefined ? "" : `, ${page} as page`}${taken} from ${rows}) v ${page === undefined ? "having count(*) > 0" : "group by v.page"}`
 }
 
 /** The page where all rows move: of arrays of what their lines say, and of what is the same in all. It is written when `from` has its one row, which may have the page's number. */
-export const writeWholeEvents = (keys: string, lines: Required<Lines>, from: string, page = "(select page from ep)"): string => {
+export const writeWholeEvents = (keys: string, lines: Required<Lines>, from: string, page = drawn): string => {
   const one = ({ of }: typeof columns[number]): string => {
     const value = lines[of]
     return typeof value === "string" ? value : allSay(value)

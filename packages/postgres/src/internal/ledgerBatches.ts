@@ -213,11 +213,11 @@ const settleAlike = (sql: SqlClient.SqlClient, inputs: ReadonlyArray<PaidInput>,
 
 /** Payments of distinct keys; true where the holder recorded the payment of the attached object. Those of several workers are left to `settle`. */
 export const settlePaid = (sql: SqlClient.SqlClient, pages: WrittenPages) => (inputs: ReadonlyArray<PaidInput>): Effect.Effect<ReadonlyArray<boolean>, StoreFailure> => {
-  const [first, ...others] = inputs as readonly [PaidInput, ...Array<PaidInput>]
+  const [first] = inputs as readonly [PaidInput]
   const { worker } = first.lease
-  if (others.some(({ lease }) => lease.worker !== worker)) return Effect.succeed(inputs.map(() => false))
+  if (inputs.some(({ lease }) => lease.worker !== worker)) return Effect.succeed(inputs.map(() => false))
   return retryRolledBack(Effect.flatMap(
-    others.length === 0 ? settleOne(sql, first) : settleAlike(sql, inputs, worker),
+    inputs.length === 1 ? settleOne(sql, first) : settleAlike(sql, inputs, worker),
     (rows) => hasMoved(rows, inputs.map(({ lease }) => lease.chargeKey))
   )).pipe(Effect.map((moved) => {
     for (const [index, { lease }] of inputs.entries()) if (moved[index]) pages.settled(lease.chargeKey)

@@ -9,11 +9,11 @@
  * caller asks anew. Times are the database's: `purser.now()`, which is the same throughout a statement.
  *
  * Nearly every claim is a first one (`firstClaims`), nearly every object the first of its charge, and nearly every settlement a payment of the
- * attached object by its holder. `attachFirst` and `settlePaid` are for these: no look before the write, since the
+ * attached object by its holder. `attachFirst`, `settlePaid` and, for a payment that is alone, `settleOne` are for these: no look before the write, since the
  * conditions of the write say all. What they leave is for `attach` and `settle`.
  */
 import { takeRoom } from "./capSql.ts"
-import { isNext, newPage, newPageAfter, same, withPage, writeAttached, writeEvents, writeObjects, writeWholeEvents } from "./eventPages.ts"
+import { isNext, isNextTo, newPage, newPageAfter, same, withNext, withPage, writeAttached, writeEvents, writeObjects, writeWholeEvents } from "./eventPages.ts"
 import { writePage } from "./leasePages.ts"
 
 /** The time, for statements that join it. */
@@ -171,9 +171,9 @@ select ${keysUnlessAll} as moved from u`
 /** key, worker, payment intent, charge id, received. The same of one charge, from plain values; answers null where it moved, and no keys where it did not. */
 export const settleOne = `with ${newPage},
 u as (
-  ${pay("$3::text", "$4::text", "$5::bigint", "c.event_pages || ep.page")}
+  ${pay("$3::text", "$4::text", "$5::bigint", withNext("ep.page"))}
   from ep
-  where ${isPaid("$1::text", "$3::text")} and c.event_pages[cardinality(c.event_pages)] < ep.page
+  where ${isPaid("$1::text", "$3::text")} and ${isNextTo("ep.page")}
   returning c.event_seq, ep.page
 ),
 e as (${writeWholeEvents("array[$1::text]", { ...paidLines, seq: same("u.event_seq") }, "u", "u.page")} returning 1)
