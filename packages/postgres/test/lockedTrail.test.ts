@@ -98,6 +98,24 @@ layer(stores, { timeout: 60_000, excludeTestServices: true })("the trail at a lo
     inOrder(yield* toldOf(request.chargeKey), ["between", "succeeded"])
   }))
 
+  for (const count of [1, 2]) {
+    it.effect(`tells ${count === 1 ? "a payment that is alone" : "payments"} once where the connection dies while it waits, and it is recorded again`, () => Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const charges = yield* each(three(`killed-${count}`).slice(0, count), claim)
+      yield* each(charges, attach)
+      const dead = yield* whileLocked(locked, [charges[0]!.lease.chargeKey], Effect.gen(function*() {
+        const fiber = yield* Effect.forkDetach(each(charges, (charge) => Effect.flip(pay(charge))))
+        yield* untilWaiting(1)
+        yield* sql`select pg_terminate_backend(l.pid) from pg_locks l join pg_stat_activity a using (pid) where not l.granted and a.datname = current_database()`
+        return yield* Fiber.join(fiber)
+      }))
+      assert.deepStrictEqual(dead.map((error) => error.reason._tag), charges.map(() => "LedgerUnavailable"))
+      for (const { lease } of charges) assert.strictEqual((yield* (yield* Ledger).find(lease.chargeKey))?.state, "attached")
+      yield* each(charges, pay)
+      for (const { lease } of charges) assert.deepStrictEqual((yield* (yield* Ledger).events(lease.chargeKey)).map(({ to }) => to), ["claimed", "attached", "succeeded"])
+    }))
+  }
+
   it.effect("tells an object after what was noted while it waited", () => Effect.gen(function*() {
     const requests = three("attached")
     const charges = yield* each(requests, claim)
