@@ -32,18 +32,20 @@ export const guards = [
       " and ${isNext}",
       ["\n    and (c.amount_minor, c.currency, c.stripe_customer_id, c.payment_method)\n      is not distinct from (i.amount_minor, ${currency}, i.stripe_customer_id, i.payment_method)", ""]
     ],
+    isRefused: [
+      [" when true then purser.any_reserved(${keys})", " when true then false"],
+      [" else true end", " else false end"]
+    ],
     afterAlike: [
       "\n    and not c.closed",
       " and d.amount_minor <= c.cap_minor - c.reserved_minor",
-      ["case when (select count(*) from k) = 0 then true else purser.any_reserved($1::text[]) end", "(select count(*) from k) = 0"],
-      ["\n    when d.reservations > 0 and case when (select count(*) from k) = 0 then true else purser.any_reserved($1::text[]) end then purser.refuse_room()", ""],
+      ["\n    when d.reservations > 0 and ${isRefused(\"(select reserved_apart from k)\", \"$1::text[]\")} then purser.refuse_room()", ""],
       ["case when not $13::boolean then '{}'\n    when", "case when"]
     ],
     beginOne: [
       " and not c.closed",
       " and $5::bigint <= c.cap_minor - c.reserved_minor",
-      ["case when k.has_room then purser.is_reserved($1::text) else true end", "k.has_room is null"],
-      ["case when case when k.has_room then purser.is_reserved($1::text) else true end then purser.refuse_room() end", "null::text[]"]
+      ["case when ${isRefused(\"k.reserved_apart\", \"array[$1::text]\")} then purser.refuse_room() end", "null::text[]"]
     ],
     begin: [
       " on conflict (charge_key) do nothing",
@@ -232,6 +234,7 @@ export const guards = [
     reopen: [[" and closed\n", "\n"]]
   }),
   ...of("internal/capSql.ts", [locked, suite("lateRoom"), suite("roomOfClaims")], {
+    open: [["count(*) > 0 from q", "false from q"]],
     takeRoom: [
       [" where state = 'succeeded')", ")", "the write asks again; here it is for who need not wait for the cap"],
       [" for update", "", atomic],
@@ -244,6 +247,7 @@ export const guards = [
   }),
   ...of("migrations/0003_create_cap_functions.ts", [locked, suite("PgSpendCap"), suite("claimWithRoom"), suite("lateRoom"), suite("roomOfClaims")], {
     reserve: [
+      [", reserved_apart = true", ""],
       ["    order by c.namespace, c.billing_period, c.currency\n    for update;", "    ;"],
       [" and r.attempt < w.attempt", "", "the greatest of both is written"],
       ["cap.open and not cap.closed and wished", "cap.open and wished"],

@@ -73,7 +73,7 @@ const fill = Effect.gen(function*() {
   yield* sql.unsafe(Cap.open, [text("zmq-billing"), text("2026-11"), text("usd"), BigInt(rows) * 10_000n, integer(110), BigInt(rows) * 11_000n, text(null)])
   yield* sql.unsafe(`insert into purser.cap_reservations (charge_key, namespace, billing_period, currency, attempt, amount_minor, reserved_at)
     select charge_key, namespace, billing_period, currency, 1, amount_minor, purser.now() from purser.charges where state <> 'planned'`)
-  yield* sql.unsafe(`update purser.caps set (reserved_minor, reservations) = (select sum(amount_minor), count(*) from purser.cap_reservations)`)
+  yield* sql.unsafe(`update purser.caps set (reserved_minor, reservations, reserved_apart) = (select sum(amount_minor), count(*), true from purser.cap_reservations)`)
   yield* timed("refund every tenth (not part of the product)", sql.unsafe(`insert into purser.refunds (refund_key, charge_key, refund_id, billing_period,
       currency, amount_minor, actor, note, state, payment_intent_id, lease_until, requested_at, updated_at)
     select charge_key, charge_key, '1', billing_period, currency, 100, 'a', 'n', case when line % 100 = 0 then 'pending' else 'succeeded' end, 'pi',

@@ -129,7 +129,6 @@ for (const [name, database] of TestDatabase.layers) {
           for (let times = 0; times < 7; times++) {
             // What a first claim asks when it has locked the cap.
             yield* sql.unsafe("select purser.any_reserved($1::text[])", [keys])
-            yield* sql.unsafe("select purser.is_reserved($1::text)", [text("e".repeat(32))])
             yield* sql.unsafe(Cap.reserve, [keys, texts(same("n")), texts(same("2026-11")), texts(same("usd")), integers(same(1)), bigints(same(1)), booleans(same(false))])
             yield* sql.unsafe(Cap.release, [keys, integers(same(1))])
           }

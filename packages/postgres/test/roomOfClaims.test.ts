@@ -112,6 +112,21 @@ for (const [name, database] of TestDatabase.layers) {
         assert.strictEqual(yield* held(request), 1000)
       }))
 
+    it.effect("that was found to be taken when the cap was opened is not taken a second time, alone and beside others", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        for (const namespace of ["opened-over", "opened-over-some"]) {
+          const requests = Array.from({ length: namespace === "opened-over" ? 1 : 3 }, (_, index) => chargeFor(`${namespace}-${index}`, period, { namespace }))
+          assert.strictEqual((yield* Effect.exit(cap.reserveByForce(wish(requests[0]!))))._tag, "Failure")
+          yield* cap.open({ namespace, billingPeriod: period, currency, expectedMinor: 1_000_000n, headroomPercent: 100 })
+          const answers = yield* Effect.flatMap(Ledger, (ledger) =>
+            Effect.forEach(requests, (request) => ledger.claim(request, "w", { room: true }), { concurrency: "unbounded" })).pipe(Effect.provide(Layer.fresh(PgLedger.layer)))
+          assert.deepStrictEqual(answers.map((answer) => answer._tag === "Claimed" && answer.hasRoom), requests.map(() => false))
+          yield* reserved(requests)
+          assert.strictEqual(yield* held(requests[0]!), 1000 * requests.length)
+        }
+      }))
+
     it.effect("is held already where it is asked for again, alone and beside others, also where there is room for no more", () =>
       Effect.gen(function*() {
         const wide = yield* claimed("again", 3)

@@ -25,8 +25,8 @@ export const open = `with q as materialized (
     and not exists (select 1 from purser.cap_reservations r where r.charge_key = q.charge_key)
 ),
 n as (
-  insert into purser.caps (namespace, billing_period, currency, expected_minor, headroom_percent, cap_minor, reserved_minor, reservations)
-  select $1::text, $2::text, $3::text, $4::bigint, $5::integer, $6::bigint, coalesce(sum(amount_minor), 0)::bigint, count(*) from q
+  insert into purser.caps (namespace, billing_period, currency, expected_minor, headroom_percent, cap_minor, reserved_minor, reservations, reserved_apart)
+  select $1::text, $2::text, $3::text, $4::bigint, $5::integer, $6::bigint, coalesce(sum(amount_minor), 0)::bigint, count(*), count(*) > 0 from q
   on conflict (namespace, billing_period, currency) do nothing
   returning ${columns}
 ),

@@ -38,9 +38,12 @@ const principal = sameOrNone("$10::text")
 const room = "case when $13::boolean then 1 end"
 
 /**
- * What follows the write of the charges `u` of one scope, and the answer. Where not all of them find room, or one holds some already, the statement fails. The look for what is
- * held comes when the cap is locked, and in a function, which sees what was taken while this waited for the lock.
+ * Whether keys get no room, by what the cap's row said when it was locked: null where it had too little. The look for rows that hold some comes after the lock, and in a function,
+ * which sees what was taken while this waited for it.
  */
+const isRefused = (apart: string, keys: string) => `case ${apart} when false then false when true then purser.any_reserved(${keys}) else true end`
+
+/** What follows the write of the charges `u` of one scope, and the answer. Where not all of them find room, or one holds some already, the statement fails. */
 const afterAlike = (written: string, begun: string) => `d as materialized (select count(*) as reservations, sum(amount_minor)::bigint as amount_minor from u),
 ${written},
 x as (delete from purser.lease_pages where id = any($14::bigint[])),
@@ -49,11 +52,11 @@ k as (
   from d
   where $13::boolean and (select count(*) from e) > 0 and (c.namespace, c.billing_period, c.currency) = (${shared.namespace}, ${shared.period}, ${shared.currency})
     and not c.closed and d.amount_minor <= c.cap_minor - c.reserved_minor
-  returning 1
+  returning c.reserved_apart
 )
 select ${begun} as begun, (select id from g) as page, ${epochMs("purser.now()")} as now_ms,
   case when not $13::boolean then '{}'
-    when d.reservations > 0 and case when (select count(*) from k) = 0 then true else purser.any_reserved($1::text[]) end then purser.refuse_room() end as roomy
+    when d.reservations > 0 and ${isRefused("(select reserved_apart from k)", "$1::text[]")} then purser.refuse_room() end as roomy
 from d`
 
 /**
@@ -108,10 +111,10 @@ k as (
   update purser.caps c set reserved_minor = c.reserved_minor + $5::bigint, reservations = c.reservations + 1
   from g
   where c.namespace = ${shared.namespace} and c.billing_period = ${shared.period} and c.currency = ${shared.currency} and not c.closed and $5::bigint <= c.cap_minor - c.reserved_minor
-  returning true as has_room
+  returning c.reserved_apart
 )
 select null::text[] as begun, g.id as page, ${epochMs("purser.now()")} as now_ms,
-  case when case when k.has_room then purser.is_reserved($1::text) else true end then purser.refuse_room() end as roomy
+  case when ${isRefused("k.reserved_apart", "array[$1::text]")} then purser.refuse_room() end as roomy
 from g left join k on true`
 
 const lease = "$12::float8 * interval '1 millisecond'"

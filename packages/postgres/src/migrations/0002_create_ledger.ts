@@ -155,9 +155,11 @@ const statements: ReadonlyArray<string> = [
     cap_minor purser.not_negative not null,
     reserved_minor purser.not_negative not null default 0,
     reservations purser.not_negative not null default 0,
+    reserved_apart boolean not null default false,
     closed boolean not null default false,
     primary key (namespace, billing_period, currency)
   ) with (fillfactor = 20)`,
+  `comment on column purser.caps.reserved_apart is 'whether room was ever reserved by itself, or there when the cap was opened: else no charge has a row of cap_reservations before its first claim'`,
   `create table purser.cap_reservations (
     ${room},
     reserved_at timestamptz not null

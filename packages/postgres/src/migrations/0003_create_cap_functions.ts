@@ -24,12 +24,6 @@ begin
   return exists (select 1 from unnest(keys) as u(k) cross join lateral (select 1 from purser.cap_reservations r where r.charge_key = u.k offset 0) r);
 end $$`
 
-/** The same of one charge. */
-const isReserved = `create function purser.is_reserved(key text) returns boolean language plpgsql volatile as $$
-begin
-  return exists (select 1 from purser.cap_reservations r where r.charge_key = key);
-end $$`
-
 /** True of every key. The planner takes it to hold for few, and looks each of them up: else it reads all reservations for a batch while they are some ten thousand. */
 const few = "u.k || '' = u.k"
 
@@ -151,7 +145,7 @@ begin
     end loop;
     end if;
     if added > 0 then
-      update purser.caps c set reserved_minor = taken, reservations = c.reservations + added
+      update purser.caps c set reserved_minor = taken, reservations = c.reservations + added, reserved_apart = true
         where c.namespace = cap.namespace and c.billing_period = cap.billing_period and c.currency = cap.currency;
     end if;
   end loop;
@@ -209,7 +203,6 @@ export default Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(refuseRoom)
   yield* sql.unsafe(anyReserved)
-  yield* sql.unsafe(isReserved)
   yield* sql.unsafe(reserve)
   yield* sql.unsafe(release)
 })

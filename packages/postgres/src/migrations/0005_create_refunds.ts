@@ -57,13 +57,20 @@ const statements: ReadonlyArray<string> = [
     add column next_attempt_at timestamptz,
     add column chosen_payment_method text,
     add column revision integer not null default 0,
-    add column revises text collate "C",
-    add check (case when revises is null then revision = 0 else revision > 0 end)`,
+    add column revises text collate "C"`,
   `comment on column purser.charges.declined_charge_id is 'the processor''s charge of the last decline that was recorded; it outlives a reopening'`,
   `comment on column purser.charges.next_attempt_at is 'set by policy for a soft decline; null where only a person may ask again'`,
   `comment on column purser.charges.chosen_payment_method is 'set by an explicit act for this and later attempts; the terms stay as requested'`,
   `create index charges_next_attempt on purser.charges (next_attempt_at) where next_attempt_at is not null`,
-  `create unique index charges_revises on purser.charges (revises) where revises is not null`,
+  `create function purser.is_revision(revises text, revision integer) returns boolean language plpgsql immutable as $$
+  begin
+    if revises is null or revision <= 0 then
+      raise exception 'a charge of revision % revises %', revision, coalesce(revises, 'no other') using errcode = 'check_violation';
+    end if;
+    return true;
+  end $$`,
+  // Its second column is the check that a charge has either both or neither: one of the table would be prepared by each statement that writes a charge, and most write neither.
+  `create unique index charges_revises on purser.charges (revises, purser.is_revision(revises, revision)) where revises is not null or revision <> 0`,
   `alter table purser.run_rows add column revision integer not null default 0`
 ]
 
