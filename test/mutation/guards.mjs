@@ -161,6 +161,7 @@ export const guards = [
       " where lease_until is not null",
       " having count(*) > 0"
     ],
+    dropPages: [" and keys && ${charges}::text[]"],
     turnPages: [
       ["select lease_until, true, array[charge_key] from h where ran_out\n  union all\n  ", ""],
       ["min(lease_until), false", "max(lease_until), false"],

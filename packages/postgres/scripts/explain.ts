@@ -104,7 +104,7 @@ const statements = Effect.gen(function*() {
   ]
   const alike = (keys: typeof fresh, amounts: ReadonlyArray<bigint>, stripeCustomers: ReadonlyArray<string>, objects: typeof fresh, methods: typeof fresh) => [
     keys, text("zmq-billing"), text("2026-11"), text("usd"), bigints(amounts), texts(stripeCustomers), texts([]), text("w"), double(15_000), text(null), objects, methods,
-    boolean(true), bigints([])
+    boolean(true), bigints([]), texts([])
   ]
   const nulls = texts(same(null))
   const list: ReadonlyArray<Statement> = [
@@ -126,14 +126,14 @@ const statements = Effect.gen(function*() {
       sql: First.beginPlanned,
       params: alike(texts(planned.map((row) => row.charge_key)), planned.map((row) => row.amount_minor), planned.map((row) => row.stripe_customer_id), texts([]), texts([]))
     },
-    { name: "begin, new", sql: First.begin, params: [fresh, ...terms(same("customer"), same(1000n), same("cus_1")).slice(0, -1), texts(same("one")), texts(same("pm")), boolean(true), bigints([])] },
+    { name: "begin, new", sql: First.begin, params: [fresh, ...terms(same("customer"), same(1000n), same("cus_1")).slice(0, -1), texts(same("one")), texts(same("pm")), boolean(true), bigints([]), texts([])] },
     {
       name: "begin, planned",
       sql: First.begin,
       params: [
         texts(planned.map((row) => row.charge_key)),
         ...terms(planned.map((row) => row.customer_id), planned.map((row) => row.amount_minor), planned.map((row) => row.stripe_customer_id)).slice(0, -1),
-        nulls, nulls, boolean(true), bigints([])
+        nulls, nulls, boolean(true), bigints([]), texts([])
       ]
     },
     {

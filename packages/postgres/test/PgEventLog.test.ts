@@ -12,8 +12,32 @@ import { linesOf } from "./support/eventPages.ts"
 
 const stores = Layer.merge(PgEventLog.layer, PgLedger.layer)
 
+const bounds = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql.unsafe<{ low: bigint; high: bigint }>("select low, high from purser.feed_head")
+  return row!
+})
+
+/** Gives places until none is left open. Transactions of other tests on the server keep the window open for as long as they run. */
+const untilPassed = Effect.gen(function*() {
+  const [sql, log] = [yield* SqlClient.SqlClient, yield* EventLog]
+  for (;;) {
+    const head = yield* log.advance(1000)
+    const { high, low } = yield* bounds
+    if (low === high) return head
+    yield* sql.unsafe("select pg_sleep(0.02)")
+  }
+})
+
+/** What nobody else is on the server of: the suite's own transactions are over when it looks. */
+const undisturbed = Layer.effect(EventLog, Effect.gen(function*() {
+  const [sql, log] = [yield* SqlClient.SqlClient, yield* EventLog]
+  const passed = Effect.orDie(untilPassed).pipe(Effect.provideService(SqlClient.SqlClient, sql), Effect.provideService(EventLog, log))
+  return EventLog.of({ ...log, advance: (limit) => Effect.flatMap(log.advance(limit), (head) => head.more ? Effect.succeed(head) : passed) })
+})).pipe(Layer.provide(PgEventLog.layer))
+
 for (const [name, database] of TestDatabase.layers) {
-  EventLogConformance.suite(name, stores.pipe(Layer.provide(database)))
+  EventLogConformance.suite(name, Layer.merge(undisturbed, PgLedger.layer).pipe(Layer.provide(database)))
 }
 
 const keysFrom = Effect.fnUntraced(function*(after: number) {
@@ -35,23 +59,6 @@ const insertCharge = (key: string) =>
       planned_at, updated_at) values (md5('${key}'), 'n', '${key}', '2026-11', 100, 'usd', 'cus', 'planned', purser.now(), purser.now())`)
     yield* sql.unsafe(linesOf(`select md5('${key}') as charge_key, 1 as seq, null as from_state, 'planned' as to_state, null as worker, null as detail`))
   })
-
-const bounds = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql.unsafe<{ low: bigint; high: bigint }>("select low, high from purser.feed_head")
-  return row!
-})
-
-/** Gives places until none is left open. Transactions of other tests on the server keep the window open for as long as they run. */
-const untilPassed = Effect.gen(function*() {
-  const [sql, log] = [yield* SqlClient.SqlClient, yield* EventLog]
-  for (;;) {
-    yield* log.advance(1000)
-    const { high, low } = yield* bounds
-    if (low === high) return
-    yield* sql.unsafe("select pg_sleep(0.02)")
-  }
-})
 
 // On PGlite transactions queue for the one backend: nothing overtakes a transaction that is open.
 layer(Layer.provideMerge(stores, TestDatabase.layerPostgres), { timeout: 120_000 })("the order of events on postgres", (it) => {

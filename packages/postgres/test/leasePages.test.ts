@@ -137,6 +137,28 @@ for (const [name, database] of TestDatabase.layers) {
         assert.isAtLeast(yield* pages, 2)
       }))
 
+    it.effect("stay where the database was set back, and gave the number of a page that may go to another one", () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        for (const together of [1, 3]) {
+          const requests = Array.from({ length: 2 * together }, (_, index) => chargeFor(`set-back-${together}-${index}`, "2026-12", { namespace: "set back" }))
+          const claimed = (some: typeof requests, held: Ledger["Service"]) => Effect.forEach(some, (request) =>
+            Effect.flatMap(held.claim(request, "w"), (answer) => answer._tag === "Claimed" ? Effect.succeed(answer.charge) : Effect.die(new Error(answer._tag))), { concurrency: "unbounded" })
+          yield* Effect.gen(function*() {
+            const ledger = yield* Ledger
+            const charges = yield* claimed(requests.slice(0, together), ledger)
+            yield* Effect.forEach(charges, (charge) => attach(ledger, charge), { concurrency: "unbounded" })
+            yield* Effect.forEach(charges, (charge) => settle(ledger, charge, outcomes.succeeded), { concurrency: "unbounded" })
+            // What came after the pages were written is lost, and others write theirs.
+            yield* sql.unsafe("update purser.lease_pages set keys = array[md5('another ' || id)] where keys && $1::text[]", [requests.map(({ chargeKey }) => chargeKey)])
+            const others = yield* sql.unsafe("select id from purser.lease_pages order by id")
+            yield* claimed(requests.slice(together), ledger)
+            const left = yield* sql.unsafe("select id from purser.lease_pages order by id")
+            assert.deepStrictEqual(left.slice(0, others.length), others)
+          }).pipe(Effect.provide(Layer.fresh(PgLedger.layerWith({ lease }))))
+        }
+      }))
+
     it.effect("are due when the first lease of a batch ends, also of those that are turned together", () =>
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient

@@ -56,7 +56,7 @@ const statements = Effect.gen(function*() {
   const page = [text("run"), integer(rows / 2), integer(1000)]
   const alike = (of: typeof keys) => [
     of, text("n"), text("2026-11"), text("usd"), bigints(same(1000)), texts(same("cus")), texts([]), text("w"), double(1), text(null), texts(same("one")), texts(same("pm")),
-    boolean(true), bigints([])
+    boolean(true), bigints([]), texts([])
   ]
   return Object.entries({
     claim: [Writes.claim, [
@@ -67,7 +67,7 @@ const statements = Effect.gen(function*() {
     begin: [First.begin, [
       texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f"))), texts(same("n")), texts(same("c")), texts(same("2026-11")),
       texts(same(null)), bigints(same(1000)), texts(same("usd")), texts(same("cus")), texts(same(null)), booleans(same(false)), texts(same("w")), double(1),
-      texts(same(null)), texts(same("one")), texts(same("pm")), boolean(true), bigints([])
+      texts(same(null)), texts(same("one")), texts(same("pm")), boolean(true), bigints([]), texts([])
     ]],
     beginNew: [First.beginNew, [
       ...alike(texts(Array.from({ length: batch }, (_, index) => index.toString(16).padStart(32, "f")))), texts(same("c")), texts([]), boolean(false)

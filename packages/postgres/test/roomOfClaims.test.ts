@@ -127,6 +127,35 @@ for (const [name, database] of TestDatabase.layers) {
         }
       }))
 
+    it.effect("is not taken by a claim that no request makes, alone and beside others, and these and who comes later take theirs", () =>
+      Effect.gen(function*() {
+        const cap = yield* SpendCap
+        yield* cap.open({ namespace: "odd", billingPeriod: period, currency, expectedMinor: 1_000_000n, headroomPercent: 100 })
+        const odd: Record<string, (request: ChargeRequest) => Partial<ChargeRequest>> = {
+          customer: () => ({ customerId: "a\0b" }),
+          "stripe-customer": () => ({ stripeCustomerId: "cus_\0" as ChargeRequest["stripeCustomerId"] }),
+          item: () => ({ item: "\0" }),
+          key: ({ chargeKey }) => ({ chargeKey: `X${chargeKey.slice(1)}` as ChargeRequest["chargeKey"] }),
+          amount: () => ({ amountMinor: 0.5 as ChargeRequest["amountMinor"] })
+        }
+        let good = 0
+        for (const [what, change] of Object.entries(odd)) {
+          for (const neighbours of [0, 2]) {
+            const requests = Array.from({ length: neighbours + 1 }, (_, index) => chargeFor(`odd-${what}-${neighbours}-${index}`, period, { namespace: "odd" }))
+            const answers = yield* Effect.gen(function*() {
+              const ledger = yield* Ledger
+              const claim = (request: ChargeRequest) => Effect.map(Effect.exit(ledger.claim(request, "w", { room: true })), (exit) => exit._tag === "Success" && exit.value._tag === "Claimed" && exit.value.hasRoom)
+              const [request, ...others] = requests as [ChargeRequest, ...Array<ChargeRequest>]
+              const first = yield* Effect.forEach([{ ...request, chargeKey: request.chargeKey, ...change(request) }, ...others], claim, { concurrency: "unbounded" })
+              return [...first, yield* claim(chargeFor(`odd-${what}-${neighbours}-later`, period, { namespace: "odd" }))]
+            }).pipe(Effect.provide(Layer.fresh(PgLedger.layer)))
+            good += neighbours + 1
+            assert.deepStrictEqual(answers, [false, ...Array.from({ length: neighbours + 1 }, () => true)], `${what} ${neighbours}`)
+            assert.strictEqual(yield* held(requests[0]!), 1000 * good)
+          }
+        }
+      }))
+
     it.effect("is held already where it is asked for again, alone and beside others, also where there is room for no more", () =>
       Effect.gen(function*() {
         const wide = yield* claimed("again", 3)

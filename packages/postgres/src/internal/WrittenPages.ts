@@ -11,13 +11,21 @@ class WrittenPage {
   }
 }
 
+/** Pages of which nothing is left, and one of the charges that each of them had. */
+interface DonePages {
+  readonly ids: Array<bigint>
+  readonly keys: Array<string>
+}
+
+const nothing: DonePages = { ids: [], keys: [] }
+
 /**
  * The lease pages that this process wrote, until it has settled all their charges: then nothing is left of them, and nobody has
  * to look those charges up to know it.
  */
 export class WrittenPages {
   #pages = new Map<string, WrittenPage>()
-  #done: Array<bigint> = []
+  #done = nothing
 
   /** A page that was written. */
   add(id: bigint, keys: ReadonlyArray<string>): void {
@@ -31,19 +39,21 @@ export class WrittenPages {
     const page = this.#pages.get(key)
     if (page === undefined) return
     this.#pages.delete(key)
-    if (--page.left === 0) this.#done.push(page.id)
+    if (--page.left > 0) return
+    if (this.#done === nothing) this.#done = { ids: [], keys: [] }
+    this.#done.ids.push(page.id)
+    this.#done.keys.push(key)
   }
 
   /** How many pages may go. */
   get done(): number {
-    return this.#done.length
+    return this.#done.ids.length
   }
 
   /** The pages that may go. They are forgotten with this: one that does not go is turned. */
-  takeDone(): ReadonlyArray<bigint> {
-    if (this.#done.length === 0) return []
+  takeDone(): DonePages {
     const done = this.#done
-    this.#done = []
+    this.#done = nothing
     return done
   }
 }

@@ -1,5 +1,5 @@
 /** What the database's own failures become: `LedgerUnavailable` or `CapUnavailable`, with a detail that holds no secret. */
-import { CapUnavailable, type ChargeKey, LedgerError, LedgerUnavailable, SpendCapError } from "@purser/core"
+import { CapUnavailable, ChargeKey, LedgerError, LedgerUnavailable, SpendCapError } from "@purser/core"
 import { Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { noRoom } from "../migrations/0003_create_cap_functions.ts"
@@ -47,10 +47,14 @@ export const detailOf = (failure: StoreFailure): string => {
   return server ? `${String(cause.code)} ${String(cause.message)}` : `${failure.reason._tag}: ${failure.message}`
 }
 
+const isKey = Schema.is(ChargeKey)
+/** What is no key of a charge, and may be why the statement failed, is none in its error either. */
+const named = (chargeKey: ChargeKey | null) => isKey(chargeKey) ? chargeKey : null
+
 /** Names the operation and the charge. */
 export const ledgerUnavailable = (operation: string, chargeKey: ChargeKey | null = null) => (failure: StoreFailure): LedgerError =>
-  new LedgerError({ reason: new LedgerUnavailable({ operation, detail: detailOf(failure) }), chargeKey })
+  new LedgerError({ reason: new LedgerUnavailable({ operation, detail: detailOf(failure) }), chargeKey: named(chargeKey) })
 
 /** Names the operation and the charge. */
 export const capUnavailable = (operation: string, chargeKey: ChargeKey | null = null) => (failure: StoreFailure): SpendCapError =>
-  new SpendCapError({ reason: new CapUnavailable({ operation, detail: detailOf(failure) }), chargeKey })
+  new SpendCapError({ reason: new CapUnavailable({ operation, detail: detailOf(failure) }), chargeKey: named(chargeKey) })

@@ -7,7 +7,7 @@ import { hasKey } from "./eventPages.ts"
 import { isTaken, isWithoutRoom, retryRolledBack, type StoreFailure } from "./failures.ts"
 import * as First from "./firstClaims.ts"
 import { claimColumns, type ClaimInput, inOrder, isAmong, Keys } from "./ledgerBatches.ts"
-import { bigint, bigints, boolean, double, ids, text, texts } from "./params.ts"
+import { bigint, bigints, boolean, double, id, ids, text, texts } from "./params.ts"
 import type { WrittenPages } from "./WrittenPages.ts"
 
 const decodeBegun = decodeRows(Schema.Struct({ begun: Keys, roomy: Keys, page: Schema.NullOr(Schema.BigInt), now_ms: Schema.Finite }))
@@ -70,7 +70,7 @@ class Begun {
 const begun = (input: ClaimInput, leaseMs: number, nowMs: number, hasRoom: boolean): ClaimAnswer => new Begun(new FirstClaim(input, leaseMs, nowMs), hasRoom)
 
 /** Null in all rows, as an empty array. */
-const unlessNone = (values: ReadonlyArray<string | null>) => texts(values.every((value) => value === null) ? [] : values)
+const unlessNone = (values: ReadonlyArray<string | null>) => values.every((value) => value === null) ? [] : values
 
 /** Whether the claims of a batch differ in nothing but what `beginNew` takes for each, and objects need no note. */
 const areAlike = (inputs: ReadonlyArray<ClaimInput>): boolean => {
@@ -85,43 +85,43 @@ const areAlike = (inputs: ReadonlyArray<ClaimInput>): boolean => {
 const alikeColumns = (inputs: ReadonlyArray<ClaimInput>, leaseMs: number) => {
   const [{ principal, request, worker }] = inputs as readonly [ClaimInput]
   return [
-    texts(inputs.map((input) => input.chargeKey)),
-    text(request.namespace),
-    text(request.billingPeriod),
-    text(request.currency),
+    ids(inputs.map((input) => input.chargeKey)),
+    id(request.namespace),
+    id(request.billingPeriod),
+    id(request.currency),
     bigints(inputs.map((input) => input.request.amountMinor)),
     ids(inputs.map((input) => input.request.stripeCustomerId)),
-    unlessNone(inputs.map((input) => input.request.paymentMethod ?? null)),
+    ids(unlessNone(inputs.map((input) => input.request.paymentMethod ?? null))),
     text(worker),
     double(leaseMs),
     text(principal),
-    unlessNone(inputs.map(({ extras }) => extras?.object?.id ?? null)),
-    unlessNone(inputs.map(({ extras }) => extras?.object?.paymentMethod ?? null))
+    texts(unlessNone(inputs.map(({ extras }) => extras?.object?.id ?? null))),
+    texts(unlessNone(inputs.map(({ extras }) => extras?.object?.paymentMethod ?? null)))
   ]
 }
 
 const oneColumns = ({ chargeKey, extras, principal, request, worker }: ClaimInput, leaseMs: number) => [
-  text(chargeKey),
-  text(request.namespace),
-  text(request.billingPeriod),
-  text(request.currency),
+  id(chargeKey),
+  id(request.namespace),
+  id(request.billingPeriod),
+  id(request.currency),
   bigint(request.amountMinor),
-  text(request.stripeCustomerId),
-  text(request.paymentMethod ?? null),
+  id(request.stripeCustomerId),
+  id(request.paymentMethod ?? null),
   text(worker),
   double(leaseMs),
   text(principal),
   text(extras?.object?.id ?? null),
   text(extras?.object?.paymentMethod ?? null),
-  text(request.customerId),
-  text(request.item ?? null),
+  id(request.customerId),
+  id(request.item ?? null),
   boolean(request.allowFuture === true)
 ]
 
 /** What a new row has beside, and a planned one says already. */
 const newColumns = (inputs: ReadonlyArray<ClaimInput>) => [
   ids(inputs.map(({ request }) => request.customerId)),
-  unlessNone(inputs.map(({ request }) => request.item ?? null)),
+  ids(unlessNone(inputs.map(({ request }) => request.item ?? null))),
   boolean(inputs[0]?.request.allowFuture === true)
 ]
 
@@ -172,8 +172,10 @@ export const makeFirstClaims = (sql: SqlClient.SqlClient, leaseMs: number, pages
       return inputs.map((input, index) => claimed[index] === true ? begun(input, leaseMs, nowMs, roomy[index] === true) : undefined)
     }))
 
-  const send = (statement: string, inputs: ReadonlyArray<ClaimInput>, room: boolean, columns: ReadonlyArray<unknown>, more: ReadonlyArray<unknown> = []) =>
-    ask(statement, inputs, [...columns, boolean(room), bigints(pages.takeDone()), ...more])
+  const send = (statement: string, inputs: ReadonlyArray<ClaimInput>, room: boolean, columns: ReadonlyArray<unknown>, more: ReadonlyArray<unknown> = []) => {
+    const done = pages.takeDone()
+    return ask(statement, inputs, [...columns, boolean(room), bigints(done.ids), texts(done.keys), ...more])
+  }
 
   // Caps that are closed or full, or not there: their charges ask for room by themselves.
   const room = new Doubt()

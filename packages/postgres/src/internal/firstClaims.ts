@@ -10,7 +10,7 @@
  */
 import { scope } from "./capSql.ts"
 import { firstPage, isNext, newPage, same, sameOrNone, withPage, writeAttached, writeEvents, writeWholeEvents } from "./eventPages.ts"
-import { writeLeases, writePage } from "./leasePages.ts"
+import { dropPages, writeLeases, writePage } from "./leasePages.ts"
 import { claimed, claims, epochMs, few, keysUnlessAll } from "./ledgerWrites.ts"
 
 const columns = `charge_key, namespace, customer_id, billing_period, item, amount_minor, currency, stripe_customer_id, payment_method, allow_future, state,
@@ -46,7 +46,7 @@ const isRefused = (apart: string, keys: string) => `case ${apart} when false the
 /** What follows the write of the charges `u` of one scope, and the answer. Where not all of them find room, or one holds some already, the statement fails. */
 const afterAlike = (written: string, begun: string) => `d as materialized (select count(*) as reservations, sum(amount_minor)::bigint as amount_minor from u),
 ${written},
-x as (delete from purser.lease_pages where id = any($14::bigint[])),
+${dropPages("$14", "$15")},
 k as (
   update purser.caps c set reserved_minor = c.reserved_minor + d.amount_minor, reservations = c.reservations + d.reservations
   from d
@@ -61,15 +61,15 @@ from d`
 
 /**
  * keys in their order, namespace, period, currency, amounts, Stripe customers, methods, worker, lease ms, principal, objects of all or none, methods of the objects, whether
- * to take room, lease pages of which nothing is left, customers, items, allow future. Identities that are all new, and objects that have the key of their charge in their
+ * to take room, lease pages of which nothing is left, a charge of each, customers, items, allow future. Identities that are all new, and objects that have the key of their charge in their
  * name: where one is not new, the statement fails, and nothing of it has come about. To look for each before it is written takes a tenth of the claim.
  */
 export const beginNew = `with ${newPage},
 u as (
   insert into purser.charges (${columns}, room_attempt)
-  select i.charge_key, ${shared.namespace}, i.customer_id, ${shared.period}, i.item, i.amount_minor, ${shared.currency}, i.stripe_customer_id, i.payment_method, $17::boolean, ${next},
+  select i.charge_key, ${shared.namespace}, i.customer_id, ${shared.period}, i.item, i.amount_minor, ${shared.currency}, i.stripe_customer_id, i.payment_method, $18::boolean, ${next},
     i.object, i.object_method, ${shared.worker}, 1, purser.now() + ${shared.lease}, purser.now(), purser.now(), purser.now(), ${firstPage}, ${room}
-  from (select ${each}, unnest($15::text[]) as customer_id, unnest($16::text[]) as item) i
+  from (select ${each}, unnest($16::text[]) as customer_id, unnest($17::text[]) as item) i
   returning charge_key, amount_minor
 ),
 ${afterAlike(`e as (${
@@ -120,7 +120,7 @@ from g left join k on true`
 const lease = "$12::float8 * interval '1 millisecond'"
 /**
  * keys, namespaces, customers, periods, items, amounts, currencies, Stripe customers, methods, allow future, workers, lease ms, principals,
- * objects, methods of the objects, whether to take room, lease pages of which nothing is left. First claims of identities without a revision: a new row, or a planned one that
+ * objects, methods of the objects, whether to take room, lease pages of which nothing is left, a charge of each. First claims of identities without a revision: a new row, or a planned one that
  * nobody has had. With an object the charge is attached at once; room is taken where all that a batch asks of a cap fits. Answers the keys
  * that were claimed, those of them that have room (null: all), and the page of their leases.
  */
@@ -152,7 +152,7 @@ o as materialized (
 e as (${writeEvents("o", { from: "from_state", to: "next", worker: "worker", attempt: same("1"), detail: "object", principal: "principal" })} returning 1),
 b as (${writeAttached("o", "object")}),
 g as (${writePage(`(select charge_key, purser.now() + ${lease} as lease_until from o) o`)} returning id),
-x as (delete from purser.lease_pages where id = any($17::bigint[])),
+${dropPages("$17", "$18")},
 s as (
   select ${scope}, sum(amount_minor)::bigint as amount_minor, count(*) as reservations
   from o where $16::boolean and (select count(*) from n) >= 0 and (select count(*) from e) >= 0

@@ -128,24 +128,33 @@ export const make = <I, A, E, F = E, B = A>(
     }
 
     /** Runs a part of a batch; its answers go to the places from `from` on. */
-    const run = (entries: ReadonlyArray<Entry<I, B, F>>, answers: Array<Exit.Exit<A, F>>, from: number): Effect.Effect<void> =>
-      Effect.matchCauseEffect(observed(entries, options.execute(entries.map((entry) => entry.input))), {
-        onSuccess: (values) => {
-          for (let index = 0; index < values.length; index++) answers[from + index] = Exit.succeed(values[index]!)
-          return Effect.void
-        },
-        onFailure: (cause) => {
-          const failure = cause.reasons.find((reason) => reason._tag === "Fail")
-          if (entries.length > 1 && failure !== undefined && options.splits(failure.error)) {
-            const middle = entries.length >> 1
-            return Effect.andThen(run(entries.slice(0, middle), answers, from), run(entries.slice(middle), answers, from + middle))
-          }
-          entries.forEach(({ input }, index) => void (answers[from + index] = Exit.failCause(Cause.map(cause, (error) => failureOf(input, error)))))
-          return Effect.void
-        }
+    const run = (entries: ReadonlyArray<Entry<I, B, F>>, answers: Array<Exit.Exit<A, F>>, from: number): Effect.Effect<void> => {
+      const halves = (): Effect.Effect<void> => {
+        const middle = entries.length >> 1
+        return Effect.andThen(run(entries.slice(0, middle), answers, from), run(entries.slice(middle), answers, from + middle))
+      }
+      const fail = (cause: Cause.Cause<E>): Effect.Effect<void> => {
+        entries.forEach(({ input }, index) => void (answers[from + index] = Exit.failCause(Cause.map(cause, (error) => failureOf(input, error)))))
+        return Effect.void
+      }
+      // What cannot even be made of its inputs has been sent nowhere.
+      return Effect.matchCauseEffect(Effect.sync(() => options.execute(entries.map((entry) => entry.input))), {
+        onFailure: (defect) => entries.length > 1 ? halves() : fail(defect),
+        onSuccess: (batch) =>
+          Effect.matchCauseEffect(observed(entries, batch), {
+            onSuccess: (values) => {
+              for (let index = 0; index < values.length; index++) answers[from + index] = Exit.succeed(values[index]!)
+              return Effect.void
+            },
+            onFailure: (cause) => {
+              const failure = cause.reasons.find((reason) => reason._tag === "Fail")
+              return entries.length > 1 && failure !== undefined && options.splits(failure.error) ? halves() : fail(cause)
+            }
+          })
       })
+    }
 
-    const tell = ({ done, input }: Entry<I, B, F>, exit: Exit.Exit<A, F> = Exit.interrupt()) =>
+    const tell = ({ done, input }: Entry<I, B, F>, exit: Exit.Exit<A, F>) =>
       done(exit._tag === "Success" ? onward(input, exit.value) : Exit.failCause(exit.cause))
 
     const flush: Effect.Effect<void> = Effect.suspend(() => {
@@ -156,12 +165,21 @@ export const make = <I, A, E, F = E, B = A>(
         return Effect.void
       }
       const answers: Array<Exit.Exit<A, F>> = []
-      const answered = Effect.onExitPrimitive(run(leaders, answers, 0), () => {
-        for (let index = 0; index < leaders.length; index++) tell(leaders[index]!, answers[index])
-        for (const { entry, leader, map } of followers) tell(entry, Exit.map(answers[leader] ?? Exit.interrupt(), map))
+      const answered = Effect.onExitPrimitive(run(leaders, answers, 0), (exit) => {
+        const unanswered: Exit.Exit<never> = Exit.isFailure(exit) ? Exit.failCause(exit.cause) : Exit.interrupt()
+        for (let index = 0; index < leaders.length; index++) tell(leaders[index]!, answers[index] ?? unanswered)
+        for (const { entry, leader, map } of followers) tell(entry, Exit.map(answers[leader] ?? unanswered, map))
         return undefined
       })
-      return Effect.andThen(answered, flush)
+      return Effect.matchCauseEffect(answered, {
+        onSuccess: () => flush,
+        // A defect between a batch and its callers ends neither the queue nor the wait of those who were not told.
+        onFailure: (defect) => {
+          for (const { done } of leaders) done(Exit.failCause(defect))
+          for (const { entry } of followers) entry.done(Exit.failCause(defect))
+          return flush
+        }
+      })
     })
 
     // The yield lets fibers of the same moment join. The layer's context keeps the batch out of a caller's transaction.

@@ -10,6 +10,9 @@ export const writePage = (from: string) =>
   `insert into purser.lease_pages (turn_at, keys)
   select least(min(lease_until), purser.now() + ${longest}), array_agg(charge_key::text) from ${from} where lease_until is not null having count(*) > 0`
 
+/** A part that drops pages of which nothing is left, by a charge of each: a database that was set back gives a number to another page. */
+export const dropPages = (pages: string, charges: string) => `x as (delete from purser.lease_pages where id = any(${pages}::bigint[]) and keys && ${charges}::text[])`
+
 /** The same of charges that are all leased from now on, where `from` has a row. */
 export const writeLeases = (keys: string, lease: string, from: string) =>
   `insert into purser.lease_pages (turn_at, keys) select purser.now() + least(${lease}, ${longest}), ${keys} from ${from}`

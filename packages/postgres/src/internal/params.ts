@@ -49,6 +49,8 @@ export const doubles: (values: ReadonlyArray<number>) => PgTypes.Parameter = col
 export const nullableDoubles: (values: ReadonlyArray<number | null>) => PgTypes.Parameter = column(PgTypes.OID.float8)
 /** `text` */
 export const text = (value: string | null) => PgTypes.text(storable(value))
+/** `text` that was checked, as `ids`. */
+export const id: (value: string | null) => PgTypes.Parameter = PgTypes.text
 /** `bigint` */
 export const bigint = (value: number | bigint | null) => PgTypes.int8(value === null ? null : BigInt(value))
 /** `boolean` */

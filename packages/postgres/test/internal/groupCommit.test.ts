@@ -130,6 +130,54 @@ describe("group commit", () => {
       assert.strictEqual(sent[0], 64)
     }))
 
+  it.effect("fails the input of which no statement can be made, and answers the rest of its batch and who comes later", () =>
+    Effect.gen(function*() {
+      const call = yield* GroupCommit.make<Input, number, Refused>({
+        execute: (inputs) => {
+          const whole = inputs.map(({ value }) => BigInt(value))
+          return Effect.succeed(whole.map(Number))
+        },
+        keyOf: ({ key }) => key,
+        splits: () => false,
+        maxSize: 512,
+        inFlight: 1
+      })
+      const exits = yield* Effect.forEach([1, 2.5, 3, 4], (value) => Effect.exit(call(input(value))), { concurrency: "unbounded" })
+      assert.deepStrictEqual(exits.map((exit) => Exit.isSuccess(exit) ? exit.value : Exit.hasDies(exit)), [1, true, 3, 4])
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(call(input(0.5)))))
+      assert.strictEqual(yield* call(input(5)), 5)
+    }))
+
+  it.effect("tells everybody of a defect between a batch and its callers, and answers who comes later", () =>
+    Effect.gen(function*() {
+      let broken = true
+      const call = yield* GroupCommit.make<Input, number, Refused, Refused, number>({
+        execute: (inputs) => inputs.some(({ value }) => value === 13) ? Effect.fail(new Refused(false)) : Effect.succeed(inputs.map(({ value }) => value)),
+        keyOf: ({ key }) => key,
+        follow: () => (answer) => answer,
+        splits: () => false,
+        failure: (_, refused) => {
+          if (broken) throw new Error("no failure can be made of it")
+          return refused
+        },
+        onward: ({ value }, answer) => {
+          if (value === 7) throw new Error("nobody can go on from it")
+          return Effect.succeed(answer)
+        },
+        maxSize: 512,
+        inFlight: 1
+      })
+      const together = (values: ReadonlyArray<number>) => Effect.map(
+        Effect.forEach(values, (value) => Effect.exit(call(input(value))), { concurrency: "unbounded" }),
+        (exits) => exits.map((exit) => Exit.isSuccess(exit) ? exit.value : Exit.hasDies(exit))
+      )
+      assert.deepStrictEqual(yield* together([1, 13, 13, 2]), [true, true, true, true])
+      assert.deepStrictEqual(yield* together([6, 7, 8, 8]), [6, true, true, true])
+      broken = false
+      assert.deepStrictEqual(yield* together([13]), [false])
+      assert.deepStrictEqual(yield* together([1, 2]), [1, 2])
+    }))
+
   it.effect("fails a whole batch once when the store itself is away, and works again after", () =>
     Effect.gen(function*() {
       let away = true
