@@ -20,7 +20,7 @@ import { writePage } from "./leasePages.ts"
 export const clock = `t as materialized (select purser.now() as now)`
 const probe = `left join lateral (select * from purser.charges c where c.charge_key = i.charge_key offset 0) c on true`
 /** True of every key. The planner takes it to hold for few, and looks each of them up, be the table as small as it may. */
-export const few = "length(i.charge_key) = 32"
+export const few = "octet_length(i.charge_key) = 32"
 const open = `('planned', 'claimed', 'attached')`
 /** States in which a charge may have a lease. */
 export const held = `('claimed', 'attached', 'processing')`

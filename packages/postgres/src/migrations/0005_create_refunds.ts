@@ -56,7 +56,6 @@ const statements: ReadonlyArray<string> = [
     add column declined_charge_id text,
     add column next_attempt_at timestamptz,
     add column chosen_payment_method text,
-    add column revision integer not null default 0,
     add column revises text collate "C"`,
   `comment on column purser.charges.declined_charge_id is 'the processor''s charge of the last decline that was recorded; it outlives a reopening'`,
   `comment on column purser.charges.next_attempt_at is 'set by policy for a soft decline; null where only a person may ask again'`,

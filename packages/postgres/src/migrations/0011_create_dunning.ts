@@ -9,8 +9,6 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements: ReadonlyArray<string> = [
-  `alter table purser.charges add column dunning_due boolean not null default false`,
-  `comment on column purser.charges.dunning_due is 'declined, and nobody has looked whether a dunning case is to follow'`,
   `create index charges_dunning_due on purser.charges (charge_key) where dunning_due`,
 
   `create table purser.dunning_cases (

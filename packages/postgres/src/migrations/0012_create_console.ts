@@ -16,9 +16,6 @@ const noteConflicts = `insert into purser.run_conflicts (run_id, line, charge_ke
 
 const statements: ReadonlyArray<string> = [
   `create index charges_customer on purser.charges (customer_id collate "C", billing_period, charge_key)`,
-  `alter table purser.charges add column unpaid boolean not null default false`,
-  `comment on column purser.charges.unpaid is 'declined, rejected, canceled, or it requires an action'`,
-  "update purser.charges set unpaid = state in ('declined', 'rejected', 'canceled', 'requires_action')",
   `create index charges_unpaid on purser.charges (billing_period, planned_at, charge_key) where unpaid`,
   `create index charges_quarantine on purser.charges (charge_key) where quarantine is not null`,
 
