@@ -47,15 +47,13 @@ const statements: ReadonlyArray<string> = [
   `create domain purser.charge_key as text collate "C" check (octet_length(value) = 32 and value = encode(decode(value, 'hex'), 'hex'))`,
   `create domain purser.page_keys as text[] collate "C" check (cardinality(value) between 1 and ${eventPage})`,
   // What has a fixed width and is never null comes first: what an update may have changed of an index is compared column by column, and one behind others of any width is looked for
-  // from the row's begin each time.
+  // from the row's begin each time. What a payment changes lies together and behind, since the log has all from the first change to the last.
   `create table purser.charges (
     planned_at timestamptz not null,
-    updated_at timestamptz not null,
     amount_minor purser.positive not null,
     lease_epoch bigint not null default 0,
     generation integer not null default 1,
     attempt integer not null default 1,
-    event_seq integer not null default 1,
     revision integer not null default 0,
     allow_future boolean not null default false,
     release_due boolean not null default false,
@@ -84,6 +82,8 @@ const statements: ReadonlyArray<string> = [
     settled_at timestamptz,
     quarantine text,
     room_attempt integer,
+    updated_at timestamptz not null,
+    event_seq integer not null default 1,
     event_pages bigint[] not null default '{}'
   ) with (fillfactor = 50)`,
   `comment on column purser.charges.payment_method is 'as requested; null = the default method of the Stripe customer'`,
