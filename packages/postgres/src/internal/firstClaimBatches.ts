@@ -174,7 +174,7 @@ export const makeFirstClaims = (sql: SqlClient.SqlClient, leaseMs: number, pages
 
   const send = (statement: string, inputs: ReadonlyArray<ClaimInput>, room: boolean, columns: ReadonlyArray<unknown>, more: ReadonlyArray<unknown> = []) => {
     const done = pages.takeDone()
-    return ask(statement, inputs, [...columns, boolean(room), bigints(done.ids), texts(done.keys), ...more])
+    return ask(statement, inputs, [...columns, boolean(room), bigints(done.ids), ids(done.keys), ...more])
   }
 
   // Caps that are closed or full, or not there: their charges ask for room by themselves.

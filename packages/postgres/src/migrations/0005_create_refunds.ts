@@ -2,8 +2,8 @@
  * The tables of refunds, and what a charge remembers of declines and of other revisions of its identity.
  *
  * A refund is a row of its own; how much of a payment is left is summed under the lock of the charge's row. Of the new
- * columns of a charge only `next_attempt_at` and `revises` are indexed. Both are null for a charge that is simply paid,
- * so that its steps stay heap-only updates.
+ * columns of a charge only `next_attempt_at` and `revises` are indexed, with `revision` beside. The first two are null for a
+ * charge that is simply paid, and its steps change none of them, so that they stay heap-only updates.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
